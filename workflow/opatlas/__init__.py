@@ -1,0 +1,1 @@
+"""opatlas: how long single GPU operators of LLM inference take, as the serving frameworks run them."""

@@ -1,0 +1,1 @@
+"""moe: one mixture-of-experts layer on one rank: router, permute, expert matmuls, combine."""
