@@ -1,0 +1,1 @@
+"""What cases/ says: sweep grids, model facts, declared precisions and the skip list."""

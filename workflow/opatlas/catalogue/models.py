@@ -1,0 +1,65 @@
+"""cases/models/*.yaml: the shapes of models, as their config.json gives them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opatlas.config.document import Section
+from opatlas.errors import Problems
+
+
+@dataclass(frozen=True)
+class Model:
+    """One checkpoint: its path on the hub, its architecture, and its facts by kind."""
+
+    name: str
+    architecture: str
+    backends: tuple[str, ...] | None
+    facts: Mapping[str, tuple[Any, ...]]
+    file: str
+
+    def planned_for(self, backend: str) -> bool:
+        return self.backends is None or backend in self.backends
+
+
+def fact_kinds() -> list[str]:
+    folder = Path(__file__).parent / "facts"
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+
+
+def load(folder: Path, problems: Problems) -> list[Model]:
+    """Every model of every file, in the order of their names."""
+    readers = {kind: importlib.import_module(f"opatlas.catalogue.facts.{kind}").read for kind in fact_kinds()}
+    models: dict[str, Model] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        file = f"cases/models/{path.name}"
+        top = Section.read(path, problems, file)
+        for name, section in top.sections():
+            if name in models:
+                top.wrong(name, f"stands in {models[name].file} too")
+            facts = {
+                kind: tuple(_read(read, record) for record in section.records(kind))
+                for kind, read in readers.items()
+                if kind in section
+            }
+            models[name] = Model(
+                name,
+                section.text("architecture"),
+                tuple(section.texts("backends")) if "backends" in section else None,
+                facts,
+                file,
+            )
+            section.done()
+            if not facts:
+                top.wrong(name, f"has no facts: expected at least one of {', '.join(readers)}")
+    return [models[name] for name in sorted(models)]
+
+
+def _read(read: Any, record: Section) -> Any:
+    fact = read(record)
+    record.done()
+    return fact

@@ -1,0 +1,184 @@
+"""config/config.yaml and --config: what a run is made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from opatlas.config.document import Mapping as YamlMapping
+from opatlas.config.document import Section, read_yaml
+from opatlas.errors import Problems
+from opatlas.measuring.settings import Settings as MeasureSettings
+
+CONDITION = re.compile(r"^(?P<field>[a-z][a-z0-9_]*)(?P<sign><=|>=|=)(?P<value>[^=<>]+)$")
+SUBSET_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+SMOKE_CASES = 4
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One comparison of a case field, as in tp=4, m<=64, kv_dtype=fp8|bfloat16."""
+
+    field: str
+    sign: str
+    value: str
+
+    def holds(self, actual: Any) -> bool:
+        if self.sign == "=":
+            return str(actual) in self.value.split("|")
+        bound = int(self.value)
+        return bool(actual <= bound if self.sign == "<=" else actual >= bound)
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A cut of a dataset, published beside it as @name."""
+
+    name: str
+    ops: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    cases: tuple[Condition, ...] = ()
+    limit: int | None = None
+    smoke: bool = False
+
+
+@dataclass(frozen=True)
+class FailureShare:
+    warn: float
+    stop: float
+    group: int
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A failing (model, dtype) group of a table that the user accepts, with the reason."""
+
+    table: str
+    group: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """config.yaml as typed values."""
+
+    shard_minutes: float
+    seed: int
+    measure: MeasureSettings
+    allow_partial: bool
+    failure_share: FailureShare
+    accepted: tuple[Accepted, ...]
+    subset: Subset | None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+
+    def publishing(self) -> dict[str, Any]:
+        """What of these settings shapes a published dataset beside its rows."""
+        return {
+            "allow_partial": self.allow_partial,
+            "failure_share": asdict(self.failure_share),
+            "accepted": [asdict(entry) for entry in self.accepted],
+        }
+
+
+def load(path: Path, name: str, overrides: Mapping[str, Any], problems: Problems) -> RunSettings:
+    """Reads the file with `overrides` (from --config) on top; every mistake goes to `problems`."""
+    written: Any = None
+    with problems.collecting():
+        written = read_yaml(path, name)
+    top = Section(_merged(written, overrides), name, problems)
+    shard_minutes = top.number("shard_minutes", above=0)
+    seed = top.integer("seed")
+    measure = _measure(top)
+    publish = top.section("publish")
+    allow_partial = publish.flag("allow_partial")
+    publish.done()
+    checks = top.section("checks")
+    share = checks.section("failure_share")
+    failure_share = FailureShare(
+        share.number("warn", above=0), share.number("stop", above=0), share.integer("group", minimum=1)
+    )
+    share.done()
+    accepted = tuple(_accepted(entry) for entry in checks.records("accepted"))
+    checks.done()
+    subset = _subset(top)
+    top.done()
+    return RunSettings(
+        shard_minutes, seed, measure, allow_partial, failure_share, accepted, subset, dict(overrides)
+    )
+
+
+def _merged(written: Any, overrides: Mapping[str, Any]) -> Any:
+    """The file's mapping with --config on top; mappings are merged key by key."""
+    if not isinstance(written, dict):
+        return written
+    merged = YamlMapping(written)
+    merged.lines = dict(getattr(written, "lines", {}))
+    for key, value in overrides.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), dict):
+            merged[key] = _merged(merged[key], value)
+        else:
+            merged[key] = value
+            merged.lines.pop(key, None)
+    return merged
+
+
+def _measure(top: Section) -> MeasureSettings:
+    raw = top.raw("measure")
+    if raw is not None and not isinstance(raw, dict):
+        top.wrong("measure", f"expected a mapping of measurement settings, found {raw!r}")
+        raw = {}
+    try:
+        return MeasureSettings.from_dict(dict(raw or {}))
+    except (TypeError, ValueError) as error:
+        top.wrong("measure", str(error))
+        return MeasureSettings()
+
+
+def _accepted(entry: Section) -> Accepted:
+    accepted = Accepted(entry.text("table"), entry.text("group"), entry.text("reason"))
+    entry.done()
+    if not accepted.reason.strip():
+        entry.wrong("reason", "say why this group's failure is accepted")
+    return accepted
+
+
+def _subset(top: Section) -> Subset | None:
+    name = top.text("subset", None)
+    ops, models = _words(top, "ops"), _words(top, "models")
+    conditions = tuple(_conditions(top, _words(top, "cases")))
+    limit = top.integer("limit", None, minimum=1)
+    smoke = top.flag("smoke", False)
+    cuts = [key for key in ("ops", "models", "cases", "limit", "smoke") if key in top]
+    if name is None:
+        if cuts:
+            top.wrong(cuts[0], f"cuts a subset: name it with subset=NAME (given: {', '.join(cuts)})")
+        return None
+    if not SUBSET_NAME.match(name):
+        top.wrong("subset", f"a name is of letters, digits, '.', '_' and '-', found {name!r}")
+    if not cuts:
+        top.wrong("subset", "cuts nothing: give ops=, models=, cases=, limit= or smoke=true")
+    return Subset(name, ops, models, conditions, limit, smoke)
+
+
+def _words(top: Section, key: str) -> tuple[str, ...]:
+    if key not in top:
+        return ()
+    words = tuple(word.strip() for word in top.text(key).split(",") if word.strip())
+    if not words:
+        top.wrong(key, "expected a comma-separated list, found nothing")
+    return words
+
+
+def _conditions(top: Section, words: tuple[str, ...]) -> list[Condition]:
+    conditions = []
+    for word in words:
+        match = CONDITION.match(word)
+        number = match is None or match["sign"] == "=" or re.fullmatch(r"-?\d+", match["value"])
+        if not match or not number:
+            top.wrong("cases", f"expected conditions such as tp=4,m<=64, found {word!r}")
+        else:
+            conditions.append(Condition(match["field"], match["sign"], match["value"]))
+    return conditions

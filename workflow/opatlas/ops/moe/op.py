@@ -1,0 +1,120 @@
+"""moe for planning and tables: sweep, work and published columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from opatlas.catalogue.facts.moe import Moe
+from opatlas.catalogue.models import Model
+from opatlas.config.document import Section
+from opatlas.ops.dtypes import ACTIVATIONS, element_bytes
+from opatlas.ops.moe.case import Case
+from opatlas.ops.spec import Columns, Op, Precision, Table, Work, field_column
+
+
+class Grid(NamedTuple):
+    tokens: list[int]
+    tp: list[int]
+    ep: list[int]
+    gpus: list[int]
+    distributions: list[str]
+
+
+def read_grid(section: Section) -> Grid:
+    return Grid(
+        section.integers("tokens"),
+        section.integers("tp"),
+        section.integers("ep"),
+        section.integers("gpus"),
+        section.texts("distributions"),
+    )
+
+
+def expand(
+    grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]
+) -> Iterator[tuple[str, Iterable[Case]]]:
+    """Each model's layer in its precisions, over rank layouts, distributions and token counts."""
+    for model in models:
+        for layer in model.facts.get("moe", ()):
+            for precision in precisions:
+                dtype = precision["dtype"]
+                if layer.dtypes is not None and dtype not in layer.dtypes:
+                    continue
+                sizes = (layer.hidden, layer.inter, layer.topk, layer.experts)
+                yield (
+                    model.name,
+                    [
+                        Case(dtype, *sizes, tp, ep, distribution, tokens)
+                        for tp, ep in _layouts(grid, layer)
+                        for distribution in grid.distributions
+                        for tokens in grid.tokens
+                    ],
+                )
+
+
+def _layouts(grid: Grid, layer: Moe) -> list[tuple[int, int]]:
+    """Rank layouts that split the experts and their intermediate size evenly."""
+    return [
+        (tp, ep)
+        for tp in grid.tp
+        for ep in grid.ep
+        if tp * ep in grid.gpus
+        and layer.experts % ep == 0
+        and layer.inter % tp == 0
+        and (layer.tp_below is None or tp < layer.tp_below)
+    ]
+
+
+def work(c: Columns) -> Work:
+    """One rank's share, tokens spread evenly over ranks and at most `tokens * topk` experts touched."""
+    size = element_bytes(c["dtype"])
+    activation = element_bytes([ACTIVATIONS.get(dtype, dtype) for dtype in c["dtype"]])
+    pairs = c["tokens"] * c["topk"] / c["ep"]
+    weights = 3.0 * c["hidden"] * c["inter"] / c["tp"]
+    touched = np.minimum(c["experts"] / c["ep"], np.maximum(pairs, 1.0))
+    return Work(
+        flops=2.0 * pairs * weights,
+        weight_bytes=size * weights * touched,
+        kv_bytes=0.0 * pairs,
+        activation_bytes=activation * c["tokens"] * c["hidden"] * 2,
+    )
+
+
+OP = Op(
+    name="moe",
+    case=Case,
+    build=("dtype", "hidden", "inter", "topk", "experts", "tp", "ep", "distribution"),
+    read_grid=read_grid,
+    expand=expand,
+    work=work,
+    table=Table(
+        name="moe_perf",
+        family="moe",
+        op_name="moe",
+        columns=(
+            field_column("moe_dtype", "string", "dtype"),
+            field_column("num_tokens", "int64", "tokens"),
+            field_column("hidden_size", "int64", "hidden"),
+            field_column("inter_size", "int64", "inter"),
+            field_column("topk", "int64"),
+            field_column("num_experts", "int64", "experts"),
+            field_column("moe_tp_size", "int64", "tp"),
+            field_column("moe_ep_size", "int64", "ep"),
+            field_column("distribution", "string"),
+        ),
+        key=(
+            "moe_dtype",
+            "distribution",
+            "topk",
+            "num_experts",
+            "hidden_size",
+            "inter_size",
+            "moe_tp_size",
+            "moe_ep_size",
+            "num_tokens",
+        ),
+    ),
+)

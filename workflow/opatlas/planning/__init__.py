@@ -1,0 +1,1 @@
+"""From case files to the cases of a dataset and their shards; no framework, no GPU, no image."""
