@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,13 @@ class Skip:
 
 def _tests(condition: Any) -> list[Callable[[Any], bool]]:
     if isinstance(condition, dict):
-        return [lambda value, n=name, b=bound: TESTS[n](value, b) for name, bound in condition.items()]
+        return [partial(_holds, TESTS[name], bound) for name, bound in condition.items()]
     wanted = frozenset(condition if isinstance(condition, list) else [condition])
     return [lambda value: value in wanted]
+
+
+def _holds(test: Callable[[Any, Any], bool], bound: Any, value: Any) -> bool:
+    return test(value, bound)
 
 
 def load(path: Path, problems: Problems) -> list[Skip]:

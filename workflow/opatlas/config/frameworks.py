@@ -103,22 +103,18 @@ def _pin(backend: str, version: str, entry: Section, versions: Section) -> Pin:
     ops = tuple(entry.texts("ops")) if "ops" in entry else None
     platforms = tuple(entry.texts("platforms")) if "platforms" in entry else None
     entry.done()
+    expected = "expected image: repository@sha256:<64 hex digits>"
     if runtime == "host":
         if image:
             entry.wrong("image", "a pin with runtime: host has no image")
     elif not image:
-        versions.wrong(
-            version, "has no image: expected image: repository@sha256:<64 hex digits>, or runtime: host"
-        )
+        versions.wrong(version, f"has no image: {expected}, or runtime: host")
+    elif "@" not in image:
+        entry.wrong("image", f"{expected}, found {image!r} (a tag can change under the same name)")
     elif not IMAGE.match(image):
-        why = (
-            "a tag can change under the same name" if "@" not in image else "the digest is not sha256 in hex"
-        )
-        entry.wrong("image", f"expected repository@sha256:<64 hex digits>, found {image!r} ({why})")
+        entry.wrong("image", f"{expected}, found {image!r}")
     elif ":" in image.partition("@")[0].rpartition("/")[2]:
-        entry.wrong(
-            "image", f"name repository@digest without a tag, found {image!r}; put the tag under `tag`"
-        )
+        entry.wrong("image", f"name repository@digest without a tag, found {image!r}; a tag goes under `tag`")
     return Pin(backend, version, Runtime(image, tag) if image else Runtime(), ops, platforms)
 
 
