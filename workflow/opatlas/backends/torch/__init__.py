@@ -1,0 +1,1 @@
+"""Plain PyTorch, on the CPU or on CUDA."""

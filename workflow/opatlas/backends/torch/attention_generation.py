@@ -1,0 +1,44 @@
+"""attention_generation: scaled_dot_product_attention of one new token over a contiguous KV cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opatlas.backends.torch.sdpa import attend, implementation, operand_dtype
+from opatlas.measuring.call import Call
+from opatlas.measuring.device import Device, require_memory
+from opatlas.ops.attention_generation.case import Case
+from opatlas.ops.attention_generation.inputs import keys_read, kv_bytes
+
+Built = dict[Case, str]
+
+
+def build(case: Case, device: Device) -> Built:
+    """Attention has no weights; what is built up is the implementation that each case got."""
+    return {}
+
+
+def call(built: Built, case: Case, device: Device) -> Call:
+    """Each copy is a KV cache [2, batch, kv_len, kv_heads, head_dim], read from its window on."""
+    dtype = operand_dtype(case.dtype, case.kv_dtype)
+    size = kv_bytes(case, dtype.itemsize)
+    copies = device.copies(size)
+    shape = (2, case.batch, case.kv_len, case.kv_heads, case.head_dim)
+    cache_bytes = 2 * case.batch * case.kv_len * case.kv_heads * case.head_dim * dtype.itemsize
+    query_bytes = case.batch * case.heads * case.head_dim * dtype.itemsize
+    require_memory(device, kv_caches=copies * cache_bytes, q=query_bytes, out=2 * query_bytes)
+    q = device.normal((case.batch, 1, case.heads, case.head_dim), dtype).transpose(1, 2)
+    runs = []
+    for cache in device.normal((copies, *shape), dtype).unbind(0):
+        k, v = cache[:, :, case.kv_len - keys_read(case) :].transpose(2, 3).unbind(0)
+        runs.append(attend(q, k, v))
+    built[case] = implementation(q, k, v)
+
+    def run(i: int) -> Any:
+        return runs[i % copies]()
+
+    return Call(run, copies, size)
+
+
+def kernel_source(built: Built, case: Case) -> str:
+    return built[case]

@@ -1,0 +1,57 @@
+"""gemm: torch.nn.functional.linear, and torch._scaled_mm for fp8 with one scale per tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from opatlas.backends.torch.dtypes import FP8_SPREAD, torch_dtype
+from opatlas.measuring.call import Call
+from opatlas.measuring.device import Device, require_memory
+from opatlas.ops.gemm import inputs
+from opatlas.ops.gemm.case import Case
+
+
+def build(case: Case, device: Device) -> Any:
+    """Weights [copies, n, k], one contiguous tensor per copy."""
+    dtype = torch_dtype(case.dtype)
+    size = case.n * case.k * dtype.itemsize
+    copies = device.copies(size)
+    require_memory(device, weights=copies * size)
+    scale = FP8_SPREAD if case.dtype == "fp8" else inputs.WEIGHT_SCALE
+    return device.normal((copies, case.n, case.k), dtype, scale).unbind(0)
+
+
+def call(built: Any, case: Case, device: Device) -> Call:
+    dtype = built[0].dtype
+    output = torch.bfloat16 if case.dtype == "fp8" else dtype
+    require_memory(
+        device,
+        x=case.m * case.k * dtype.itemsize,
+        # Two outputs are alive at a time: the last one, and the one being written.
+        y=2 * case.m * case.n * output.itemsize,
+    )
+    copies = len(built)
+    if case.dtype == "fp8":
+        x = device.normal((case.m, case.k), dtype, FP8_SPREAD)
+        x_scale = torch.tensor(1 / FP8_SPREAD, device=device.torch_device)
+        w_scale = torch.tensor(inputs.WEIGHT_SCALE / FP8_SPREAD, device=device.torch_device)
+        transposed = [weights.t() for weights in built]
+
+        def run(i: int) -> Any:
+            return torch._scaled_mm(
+                x, transposed[i % copies], scale_a=x_scale, scale_b=w_scale, out_dtype=output
+            )
+
+    else:
+        x = device.normal((case.m, case.k), dtype)
+
+        def run(i: int) -> Any:
+            return torch.nn.functional.linear(x, built[i % copies])
+
+    return Call(run, copies, case.n * case.k * dtype.itemsize)
+
+
+def kernel_source(built: Any, case: Case) -> str:
+    return "torch._scaled_mm" if case.dtype == "fp8" else "torch.nn.functional.linear"

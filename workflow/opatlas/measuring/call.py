@@ -1,0 +1,23 @@
+"""What one case times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operation, ready to run any number of times.
+
+    `run(i)` does it once on copy `i % copies` of its weights or KV cache and returns its output: a
+    tensor, or a tuple of tensors. Activations are the same at every call, so they stay warm.
+    `bytes_per_copy` is what one call reads of its copy; 0 where nothing has to be cold.
+    `inputs` names the distribution of the values; only "random" ones are checked for being so.
+    """
+
+    run: Callable[[int], Any]
+    copies: int = 1
+    bytes_per_copy: int = 0
+    inputs: str = "random"

@@ -1,0 +1,174 @@
+"""When to take a sample, when to rest, when to stop. Knows neither a clock nor a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from opatlas.measuring.errors import InvalidMeasurement
+from opatlas.measuring.settings import Settings
+from opatlas.measuring.statistics import far_outliers, mad, median, median_interval
+
+GROWTH = 1.5
+"""Looking after every sample would stop on lucky streaks; so look at geometric sample numbers."""
+
+FIRST_REST_S = 0.005
+MOST_VOIDS = 12
+"""So many void samples in a row, with rests that grow by GROWTH, take about 1.2 s."""
+
+
+@dataclass(frozen=True)
+class Take:
+    """Take one sample."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Leave the device alone for so many seconds, then ask again."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Enough: `reason` is one of measurement.STOP_REASONS."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Time of one call in ms, and the SM clock in MHz around it where it is known."""
+
+    latency: float
+    clock: float | None = None
+    throttled: bool = False
+
+
+@dataclass
+class Sampler:
+    """Feed it what happened, ask it what to do.
+
+    `next(now)` -> Take, Rest or Stop; then `took(sample)` for a good sample or `void(reason)` for one
+    that may not count. The first good sample after the start and after every rest is dropped: the
+    device was idle before it. Void samples are followed by a growing rest. A set with throttled
+    samples is thrown away once, after a pause; if it comes back throttled it stays and is flagged.
+    """
+
+    settings: Settings
+    budget_s: float
+    started: float
+    samples: list[Sample] = field(default_factory=list)
+    voids: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+    repeats: int = 0
+    _rest_s: float = 0.0
+    _voids_in_a_row: int = 0
+    _drop: bool = True
+    _accept_low_clock: bool = False
+    _next_look: int = 0
+
+    def __post_init__(self) -> None:
+        self._next_look = self.settings.min_samples
+
+    def next(self, now: float) -> Take | Rest | Stop:
+        if self._rest_s:
+            rest, self._rest_s, self._drop = self._rest_s, 0.0, True
+            return Rest(rest)
+        reason = self._why_stop(now)
+        if reason is None:
+            return Take()
+        if self.throttled and not self.repeats and now - self.started < self.budget_s:
+            self.repeats += 1
+            self.samples.clear()
+            self._next_look = self.settings.min_samples
+            self._drop = True
+            return Rest(self.settings.pause_s)
+        return Stop(reason)
+
+    def took(self, sample: Sample) -> None:
+        self._voids_in_a_row = 0
+        if self._drop:
+            self._drop = False
+            self.dropped += 1
+        else:
+            self.samples.append(sample)
+
+    def void(self, reason: str) -> None:
+        """A sample that may not count: `low_clock`, or a reason of an InvalidMeasurement.
+
+        A device that does not get its clock back is taken as it is and the row is flagged; a host
+        that cannot keep ahead of the device ends the measurement.
+        """
+        self.voids[reason] = self.voids.get(reason, 0) + 1
+        self._voids_in_a_row += 1
+        self._rest_s = FIRST_REST_S * GROWTH ** (self._voids_in_a_row - 1)
+        if self._voids_in_a_row >= MOST_VOIDS:
+            if reason != "low_clock":
+                raise InvalidMeasurement(reason, f"{MOST_VOIDS} samples in a row were void")
+            self._accept_low_clock = True
+
+    @property
+    def accepts_low_clock(self) -> bool:
+        """Whether waiting for the nominal clock has been given up."""
+        return self._accept_low_clock
+
+    @property
+    def throttled(self) -> bool:
+        """Whether more than a tenth of the samples saw a throttled device."""
+        return sum(sample.throttled for sample in self.samples) * 10 > len(self.samples)
+
+    @property
+    def values(self) -> list[float]:
+        return [sample.latency for sample in self.samples]
+
+    @property
+    def interval_share(self) -> float:
+        """Full width of the 95 % interval of the median, as a share of the median; inf if unknown."""
+        interval = median_interval(self.values)
+        return (interval[1] - interval[0]) / median(self.values) if interval else float("inf")
+
+    def _why_stop(self, now: float) -> str | None:
+        n = len(self.samples)
+        if n < self.settings.floor_samples:
+            return None
+        if n >= self._next_look:
+            while self._next_look <= n:
+                self._next_look = int(self._next_look * GROWTH)
+            if self.interval_share <= self.settings.target_ci:
+                return "converged"
+        if n >= self.settings.max_samples:
+            return "max_samples"
+        return "budget" if now - self.started >= self.budget_s else None
+
+    def summary(self) -> Summary:
+        """The statistics of the samples; InvalidMeasurement("unstable") where they say nothing."""
+        share = self.interval_share
+        centre = median(self.values)
+        if share > self.settings.unstable_ci:
+            raise InvalidMeasurement(
+                "unstable",
+                f"the 95 % interval of the median of {len(self.samples)} samples is {share:.0%} of it",
+            )
+        clocks = [sample.clock for sample in self.samples if sample.clock is not None]
+        return Summary(
+            latency=centre,
+            latency_mad=mad(self.values),
+            latency_ci=share * centre / 2,
+            samples=len(self.samples),
+            sm_clock_mhz=median(clocks) if clocks else None,
+            throttled=self.throttled,
+            far_outliers=far_outliers(self.values),
+        )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a set of samples says; fields as in Measurement."""
+
+    latency: float
+    latency_mad: float
+    latency_ci: float
+    samples: int
+    sm_clock_mhz: float | None
+    throttled: bool
+    far_outliers: int
