@@ -1,0 +1,80 @@
+"""A dataset as planned: its cases, its shards, and the fingerprint its published form must carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from opatlas.catalogue import load as catalogue
+from opatlas.catalogue.load import Catalogue
+from opatlas.config import datasets
+from opatlas.config.datasets import Config, Dataset
+from opatlas.planning.plan import Plan, make_plan
+from opatlas.planning.shards import Shard, cut
+from opatlas.staleness import code
+from opatlas.staleness.fingerprint import context, digest
+
+# Where the making of a published dataset from its shards begins.
+PUBLISHING = ("opatlas.tables.merge", "opatlas.checks.run", "opatlas.publishing.publish")
+
+
+@dataclass(frozen=True)
+class PlannedDataset:
+    """A dataset's plan and its shards (of the ops that have a runner)."""
+
+    config: Config
+    plan: Plan
+    shards: tuple[Shard, ...]
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.plan.dataset
+
+    @cached_property
+    def plan_fingerprint(self) -> str:
+        """The identity of the plan tables: the cases and how they are grouped and measured."""
+        shards = [[shard.op, shard.name, shard.fingerprint] for shard in self.shards]
+        return digest({"cases": self.plan.case_plan_hash, "shards": shards})
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The identity of the published dataset: the plan, and what makes tables and checks of it."""
+        ops = tuple(f"opatlas.ops.{op.op.name}.op" for op in self.plan.ops)
+        return digest(
+            {
+                "plan": self.plan_fingerprint,
+                "code": code.closure((*PUBLISHING, *ops)),
+                "settings": self.config.settings.publishing(),
+            }
+        )
+
+    def shards_of(self, op: str) -> list[Shard]:
+        return [shard for shard in self.shards if shard.op == op]
+
+
+def plan_dataset(config: Config, cases: Catalogue, dataset: Dataset) -> PlannedDataset:
+    """Plans a dataset and cuts it into shards."""
+    runners = {op: code.has_runner(dataset.backend, op) for op in cases.ops(dataset.backend)}
+    plan = make_plan(config, cases, dataset, runners)
+    settings = config.settings
+    shards = [
+        shard
+        for op in plan.ops
+        if op.runner
+        for shard in cut(
+            dataset,
+            op,
+            context(dataset, op.op.name, op.runtime, settings.measure),
+            settings.shard_minutes * 60,
+        )
+    ]
+    return PlannedDataset(config, plan, tuple(shards))
+
+
+def load(root: Path, name: str, overrides: Mapping[str, Any] | None = None) -> PlannedDataset:
+    """Reads config/ and cases/ under `root` and plans the dataset of this name."""
+    config = datasets.load(root, overrides)
+    return plan_dataset(config, catalogue.load(root), config.dataset(name))

@@ -1,0 +1,118 @@
+"""Cuts the cases of an op into shards: by content, whole builds, near a target time.
+
+A build's place is a hash of its fields. Shards are the leaves of a binary tree over those hashes: a
+leaf that holds more than the target splits into its two halves. So a case that comes or goes touches
+the leaf it falls into, and no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opatlas.config.datasets import RESULTS, Dataset
+from opatlas.config.platforms import Platform
+from opatlas.ops.spec import Array
+from opatlas.planning.plan import OpPlan
+from opatlas.staleness.fingerprint import SHORT, Context, shard_fingerprint
+
+HASH_BITS = 64
+# Seconds that a case holds the device beside its calls (build, capture, settling), and how many calls
+# of it are made, on a GPU and on the CPU.
+GPU_OVERHEAD_S, GPU_CALLS = 0.03, 300
+CPU_OVERHEAD_S, CPU_CALLS = 0.3, 20
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The unit of scheduling: one job, one device. `ids` and `costs_s` are in the order of the plan."""
+
+    dataset: Dataset
+    op: str
+    name: str
+    context: Context
+    ids: tuple[str, ...]
+    costs_s: tuple[float, ...]
+    fingerprint: str
+
+    @property
+    def key(self) -> str:
+        """<shard>-<fingerprint>, the stem of every file of this shard."""
+        return f"{self.name}-{self.fingerprint[:SHORT]}"
+
+    @property
+    def path(self) -> Any:
+        return RESULTS / "shards" / self.dataset.base / self.op / f"{self.key}.parquet"
+
+    @property
+    def attempts(self) -> Any:
+        """The folder of the shard's journals and logs."""
+        return RESULTS / "attempts" / self.dataset.base / self.op / self.key
+
+
+def costs(op: OpPlan, platform: Platform) -> Array:
+    """Seconds that each case holds the device: a constant beside the op, plus its work."""
+    overhead, calls = (CPU_OVERHEAD_S, CPU_CALLS) if platform.sm is None else (GPU_OVERHEAD_S, GPU_CALLS)
+    lowest = min(platform.peaks.flops.values())
+    peak = np.array([platform.peaks.flops.get(dtype, lowest) for dtype in op.columns[op.op.dtype]])
+    work = op.work
+    moved = work.moved_bytes + work.activation_bytes
+    seconds: Array = overhead + calls * np.maximum(work.flops / peak, moved / platform.peaks.bytes_per_s)
+    return seconds
+
+
+def cut(dataset: Dataset, op: OpPlan, context: Context, target_s: float) -> list[Shard]:
+    """The shards of one op, in the order of their names."""
+    if not op.cases:
+        return []
+    cost = costs(op, dataset.platform)
+    fields = [op.op.fields.index(field) for field in op.op.build]
+    builds: dict[tuple[Any, ...], list[int]] = {}
+    for index, case in enumerate(op.cases):
+        builds.setdefault(tuple([case[field] for field in fields]), []).append(index)
+    places = sorted((_place(op.op.name, build), members) for build, members in builds.items())
+    sums = [float(cost[members].sum()) for _, members in places]
+    ids = op.ids
+    shards = []
+    for name, first, last in _leaves([place for place, _ in places], sums, target_s):
+        members = sorted(index for _, build in places[first:last] for index in build)
+        own = tuple(ids[index] for index in members)
+        shards.append(
+            Shard(
+                dataset,
+                op.op.name,
+                name,
+                context,
+                own,
+                tuple(float(cost[index]) for index in members),
+                shard_fingerprint(context, own),
+            )
+        )
+    return shards
+
+
+def _place(op: str, build: tuple[Any, ...]) -> int:
+    text = "/".join([op, *map(str, build)])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[: HASH_BITS // 8], "big")
+
+
+def _leaves(places: Sequence[int], sums: Sequence[float], target: float) -> Iterator[tuple[str, int, int]]:
+    """(name, first, last) of each leaf over sorted places; the name is s and the bits that lead to it."""
+    total = np.concatenate([[0.0], np.cumsum(sums)])
+
+    def split(bits: str, first: int, last: int) -> Iterator[tuple[str, int, int]]:
+        if first == last:
+            return
+        if last - first == 1 or total[last] - total[first] <= target or len(bits) == HASH_BITS:
+            yield f"s{bits}", first, last
+            return
+        middle = (int(bits or "0", 2) * 2 + 1) << (HASH_BITS - len(bits) - 1)
+        border = int(np.searchsorted(np.array(places[first:last], dtype=np.uint64), np.uint64(middle)))
+        yield from split(f"{bits}0", first, first + border)
+        yield from split(f"{bits}1", first + border, last)
+
+    yield from split("", 0, len(places))

@@ -1,0 +1,1 @@
+"""What a row depends on, as hashes: stale means that no file of this name exists."""
