@@ -1,0 +1,66 @@
+"""The receipt of a ticket: the file whose presence proves that every case has an outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from opatlas.harness import journal
+from opatlas.harness.ticket import Ticket
+
+FORMAT = 1
+
+
+def write(ticket: Ticket, journals: journal.Journals) -> None:
+    """Writes `<todo>.done.json` whole or not at all; ValueError while a case has no outcome."""
+    keys = {case.key for case in ticket.cases}
+    if missing := sorted(keys - journals.outcomes.keys()):
+        raise ValueError(f"{len(missing)} cases have no outcome, the first is {missing[0].case}")
+    outcomes = [journals.outcomes[key] for key in keys]
+    kinds = Counter(outcome["record"] for outcome in outcomes)
+    used = {outcome["attempt"] for outcome in outcomes}
+    document = {
+        "format": FORMAT,
+        "dataset": ticket.dataset,
+        "op": ticket.op,
+        "shard": ticket.shard,
+        "fingerprint": ticket.fingerprint,
+        "context": ticket.context,
+        "cases": len(keys),
+        "rows": kinds["row"],
+        "failures": kinds["failure"],
+        "attempts": [_attempt(ticket.folder, name) for name in journals.attempts if name in used],
+    }
+    _replace(ticket.receipt, json.dumps(document, indent=1).encode() + b"\n")
+
+
+def _attempt(folder: Path, attempt: str) -> dict[str, Any]:
+    """Names an attempt's files, with their sizes and hashes now: both only ever grow."""
+    files = {kind: (folder / f"attempt-{attempt}.{kind}") for kind in ("journal", "log")}
+    entry: dict[str, Any] = {"attempt": attempt}
+    for kind, path in files.items():
+        content = path.read_bytes() if path.exists() else b""
+        entry[kind] = {
+            "file": path.name,
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+    return entry
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        journal.sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise journal.disk_error(path, error) from None
