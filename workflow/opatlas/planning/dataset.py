@@ -12,6 +12,7 @@ from opatlas.catalogue import load as catalogue
 from opatlas.catalogue.load import Catalogue
 from opatlas.config import datasets
 from opatlas.config.datasets import Config, Dataset
+from opatlas.planning import retries
 from opatlas.planning.plan import Plan, make_plan
 from opatlas.planning.shards import Shard, cut
 from opatlas.staleness import code
@@ -55,11 +56,12 @@ class PlannedDataset:
         return [shard for shard in self.shards if shard.op == op]
 
 
-def plan_dataset(config: Config, cases: Catalogue, dataset: Dataset) -> PlannedDataset:
-    """Plans a dataset and cuts it into shards."""
+def plan_dataset(root: Path, config: Config, cases: Catalogue, dataset: Dataset) -> PlannedDataset:
+    """Plans a dataset and cuts it into shards; `root` holds the retries that were asked for."""
     runners = {op: code.has_runner(dataset.backend, op) for op in cases.ops(dataset.backend)}
     plan = make_plan(config, cases, dataset, runners)
     settings = config.settings
+    generations = retries.read(root, dataset)
     shards = [
         shard
         for op in plan.ops
@@ -69,6 +71,7 @@ def plan_dataset(config: Config, cases: Catalogue, dataset: Dataset) -> PlannedD
             op,
             context(dataset, op.op.name, op.runtime, settings.measure),
             settings.shard_minutes * 60,
+            generations,
         )
     ]
     return PlannedDataset(config, plan, tuple(shards))
@@ -77,4 +80,4 @@ def plan_dataset(config: Config, cases: Catalogue, dataset: Dataset) -> PlannedD
 def load(root: Path, name: str, overrides: Mapping[str, Any] | None = None) -> PlannedDataset:
     """Reads config/ and cases/ under `root` and plans the dataset of this name."""
     config = datasets.load(root, overrides)
-    return plan_dataset(config, catalogue.load(root), config.dataset(name))
+    return plan_dataset(root, config, catalogue.load(root), config.dataset(name))

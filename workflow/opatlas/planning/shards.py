@@ -8,14 +8,17 @@ the leaf it falls into, and no other.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opatlas.config.datasets import RESULTS, Dataset
 from opatlas.config.platforms import Platform
+from opatlas.harness.ticket import Key
 from opatlas.ops.spec import Array
 from opatlas.planning.plan import OpPlan
 from opatlas.staleness.fingerprint import SHORT, Context, shard_fingerprint
@@ -29,7 +32,11 @@ CPU_OVERHEAD_S, CPU_CALLS = 0.3, 20
 
 @dataclass(frozen=True)
 class Shard:
-    """The unit of scheduling: one job, one device. `ids` and `costs_s` are in the order of the plan."""
+    """The unit of scheduling: one job, one device.
+
+    `ids` and `costs_s` (seconds on the device) are in the order of the plan. `generations` counts how
+    often `retry` asked for a case again.
+    """
 
     dataset: Dataset
     op: str
@@ -37,7 +44,17 @@ class Shard:
     context: Context
     ids: tuple[str, ...]
     costs_s: tuple[float, ...]
-    fingerprint: str
+    generations: Mapping[str, int]
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """What each outcome of this shard must belong to, in the order of `ids`."""
+        return tuple(Key(case_id, self.generations.get(case_id, 0)) for case_id in self.ids)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The identity of the shard's content: its context and its cases, in any order."""
+        return shard_fingerprint(self.context, self.keys)
 
     @property
     def key(self) -> str:
@@ -45,11 +62,11 @@ class Shard:
         return f"{self.name}-{self.fingerprint[:SHORT]}"
 
     @property
-    def path(self) -> Any:
+    def path(self) -> Path:
         return RESULTS / "shards" / self.dataset.base / self.op / f"{self.key}.parquet"
 
     @property
-    def attempts(self) -> Any:
+    def attempts(self) -> Path:
         """The folder of the shard's journals and logs."""
         return RESULTS / "attempts" / self.dataset.base / self.op / self.key
 
@@ -65,8 +82,10 @@ def costs(op: OpPlan, platform: Platform) -> Array:
     return seconds
 
 
-def cut(dataset: Dataset, op: OpPlan, context: Context, target_s: float) -> list[Shard]:
-    """The shards of one op, in the order of their names."""
+def cut(
+    dataset: Dataset, op: OpPlan, context: Context, target_s: float, generations: Mapping[str, int]
+) -> list[Shard]:
+    """The shards of one op, in the order of their names, each near `target_s` seconds on the device."""
     if not op.cases:
         return []
     cost = costs(op, dataset.platform)
@@ -81,17 +100,9 @@ def cut(dataset: Dataset, op: OpPlan, context: Context, target_s: float) -> list
     for name, first, last in _leaves([place for place, _ in places], sums, target_s):
         members = sorted(index for _, build in places[first:last] for index in build)
         own = tuple(ids[index] for index in members)
-        shards.append(
-            Shard(
-                dataset,
-                op.op.name,
-                name,
-                context,
-                own,
-                tuple(float(cost[index]) for index in members),
-                shard_fingerprint(context, own),
-            )
-        )
+        again = {case_id: generations[case_id] for case_id in own if case_id in generations}
+        own_costs = tuple(float(cost[index]) for index in members)
+        shards.append(Shard(dataset, op.op.name, name, context, own, own_costs, again))
     return shards
 
 

@@ -141,7 +141,7 @@ def _canonical(node: Any) -> Iterator[str]:
             if name == "body" and isinstance(value, list):
                 value = _without_docstring(node, value)
             if isinstance(node, ast.JoinedStr) and name == "values":
-                value = _joined(value)
+                value = _joined(node.values)
             if value is None or value == []:
                 continue
             yield name

@@ -12,6 +12,7 @@ from typing import Any
 
 from opatlas.config.datasets import Dataset
 from opatlas.config.frameworks import Runtime
+from opatlas.harness.ticket import Key
 from opatlas.measuring.settings import Settings
 from opatlas.staleness import code
 
@@ -67,12 +68,11 @@ def host_versions(backend: str, version: str) -> dict[str, str]:
     return versions
 
 
-def shard_fingerprint(context: Context, ids: Iterable[str]) -> str:
+def shard_fingerprint(context: Context, keys: Iterable[Key]) -> str:
     """The identity of a shard: its context and the set of its cases, in any order."""
     sha = hashlib.sha256(context.fingerprint.encode())
-    for case_id in sorted(ids):
-        sha.update(b"\n")
-        sha.update(case_id.encode())
+    for key in sorted(keys):
+        sha.update(f"\n{key.case}#{key.generation}".encode())
     return sha.hexdigest()
 
 

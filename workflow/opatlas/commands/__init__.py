@@ -1,0 +1,20 @@
+"""One file per command of `python -m opatlas`: `add_arguments(parser)` and `run(arguments)`."""
+
+from __future__ import annotations
+
+# Command -> what it is for; the first ones are for people, the others are what the rules run.
+COMMANDS = {
+    "datasets": "list the datasets that can be asked for",
+    "status": "progress of running measurements, and who holds the lock",
+    "retry": "ask for chosen failures or rows to be measured again",
+    "gc": "remove files that no dataset named needs",
+    "trace": "from a row of a table to the job that measured it",
+    "audit": "re-derive every hash of a published dataset",
+    "write-plan": "(rule) write the plan tables of a dataset",
+    "queue": "(rule) write the tickets of a dataset's stale shards",
+    "quarantine": "(rule) move a damaged shard file away",
+    "assemble": "(rule) make a shard's file of its outcomes",
+    "merge": "(rule) make a dataset's tables of its shards",
+    "check": "(rule) check a dataset's tables",
+    "publish": "(rule) publish a dataset",
+}

@@ -1,0 +1,210 @@
+"""What Snakemake's rules ask of the library: targets, inputs, containers, refusals.
+
+Plans are made lazily, by input functions of the main process alone; jobs on a cluster parse the same
+Snakefile and plan nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from snakemake.exceptions import WorkflowError
+
+from opatlas import lock
+from opatlas.catalogue import load as catalogue
+from opatlas.config import datasets
+from opatlas.config.datasets import RESULTS, Dataset
+from opatlas.errors import UserError
+from opatlas.planning import summary
+from opatlas.planning.dataset import PlannedDataset, plan_dataset
+from opatlas.shards.quarantine import note_path
+from opatlas.shards.state import ShardState, queue_digest, states
+from opatlas.staleness.fingerprint import SHORT
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def clearly(function: Callable[P, R]) -> Callable[P, R]:
+    """A user's mistake becomes one sentence of Snakemake's, without a traceback."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except UserError as error:
+            raise WorkflowError(str(error)) from None
+
+    return call
+
+
+class Dag:
+    """The bridge of one run. `config` is Snakemake's: what --config and --configfile say."""
+
+    @clearly
+    def __init__(self, workflow: Any, config: Mapping[str, Any]) -> None:
+        self.root = Path.cwd()
+        self.workflow = workflow
+        self.overrides = dict(config)
+        self.config = datasets.load(self.root, self.overrides)
+        self._planned: dict[str, PlannedDataset] = {}
+        self._states: dict[str, list[ShardState]] = {}
+        self._by_shard: dict[tuple[str, str, str], ShardState] = {}
+        self._lock: lock.Lock | None = None
+        _use_this_python()
+        if workflow.is_main_process:
+            atexit.register(self._finish)
+
+    @property
+    def overrides_json(self) -> str:
+        return json.dumps(self.overrides, sort_keys=True)
+
+    @functools.cached_property
+    def datasets(self) -> list[Dataset]:
+        return self.config.datasets()
+
+    # --- targets -------------------------------------------------------------------------------
+
+    @clearly
+    def stamp(self, name: str) -> str:
+        """The file that the published dataset of today's plan holds."""
+        planned = self._plan(name)
+        return str(planned.dataset.target / f".dataset-{planned.fingerprint[:SHORT]}")
+
+    @clearly
+    def plan_stamp(self, name: str) -> str:
+        """The file that the plan tables of today's plan hold."""
+        planned = self._plan(name)
+        return str(planned.dataset.plan_target / f".plan-{planned.plan_fingerprint[:SHORT]}")
+
+    def unknown(self, wildcards: Any) -> str:
+        raise WorkflowError(self.config.explain(str(wildcards.target).rstrip("/")))
+
+    # --- inputs --------------------------------------------------------------------------------
+
+    @clearly
+    def shard_files(self, wildcards: Any) -> list[str]:
+        """Every shard file of a dataset."""
+        name = f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}"
+        planned = self._plan(name)
+        if wildcards.fingerprint != planned.fingerprint[:SHORT]:
+            raise UserError(f"results/{name}: no current plan has the fingerprint {wildcards.fingerprint}")
+        return [str(shard.path) for shard in planned.shards]
+
+    @clearly
+    def receipt(self, wildcards: Any) -> list[str]:
+        """The proof that what a shard lacks was measured; nothing where it lacks nothing."""
+        if not self.workflow.is_main_process:
+            return []
+        state = self._state(wildcards)
+        return [str(state.receipt)] if state.missing else []
+
+    @clearly
+    def quarantined(self, wildcards: Any) -> list[str]:
+        """The note that a damaged file of this shard was moved away, where there is such a file."""
+        if not self.workflow.is_main_process:
+            return []
+        state = self._state(wildcards)
+        return [str(note_path(self.root, state.shard))] if state.damage else []
+
+    @clearly
+    def queue(self, wildcards: Any) -> list[str]:
+        """The list of tickets of the dataset that a shard is measured for."""
+        if not self.workflow.is_main_process:
+            return []
+        dataset = self._state(wildcards).shard.dataset
+        needed = [state for state in self._states[dataset.name] if state.missing]
+        return [str(RESULTS / "queues" / dataset.name / f"{queue_digest(needed)}.json")]
+
+    # --- jobs ----------------------------------------------------------------------------------
+
+    @clearly
+    def container(self, wildcards: Any) -> str | None:
+        """The image that a shard is measured in; None for the host's own environment."""
+        dataset = self._base(wildcards)
+        runtime = self.config.runtime(dataset, wildcards.op)
+        return f"docker://{runtime.image}" if runtime and runtime.image else None
+
+    @clearly
+    def dataset_of(self, wildcards: Any) -> str:
+        """The name of the dataset that a shard is planned for."""
+        return self._state(wildcards).shard.dataset.name
+
+    def threads(self, wildcards: Any) -> int:
+        """A measurement on the CPU takes the whole machine; one on a GPU a single core of it."""
+        return 1 if self.config.platforms[wildcards.platform].sm else 10_000
+
+    @clearly
+    def start(self) -> None:
+        """Refuses what must not run, and takes the lock of this working tree. For `onstart`."""
+        if not self.workflow.is_main_process:
+            return
+        self._refuse_host_runs()
+        self._lock = lock.take(self.root / RESULTS)
+
+    def _refuse_host_runs(self) -> None:
+        methods = {str(method) for method in self.workflow.deployment_settings.deployment_method}
+        if any("apptainer" in method for method in methods):
+            return
+        for name, found in self._states.items():
+            for state in found:
+                runtime = self.config.runtime(state.shard.dataset, state.shard.op)
+                if state.missing and runtime and runtime.image:
+                    raise UserError(
+                        f"results/{name}: {state.shard.op} is pinned to the image {runtime.image}, and this "
+                        "run would measure it on the host: add --sdm apptainer, or use --profile slurm"
+                    )
+
+    # --- plans ---------------------------------------------------------------------------------
+
+    def _plan(self, name: str) -> PlannedDataset:
+        if name not in self._planned:
+            planned = plan_dataset(self.root, self.config, self._catalogue, self.config.dataset(name))
+            self._planned[name] = planned
+            self._states[name] = states(self.root, planned.shards)
+            for state in self._states[name]:
+                self._by_shard.setdefault((planned.dataset.base, state.shard.op, state.shard.key), state)
+        return self._planned[name]
+
+    @functools.cached_property
+    def _catalogue(self) -> catalogue.Catalogue:
+        return catalogue.load(self.root)
+
+    def _base(self, wildcards: Any) -> Dataset:
+        return self.config.dataset(f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}")
+
+    def _state(self, wildcards: Any) -> ShardState:
+        """The state of the shard that wildcards name; a shard asked for by itself plans its dataset."""
+        base = f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}"
+        key = (base, wildcards.op, wildcards.shard)
+        for dataset in self.datasets:
+            if key in self._by_shard:
+                break
+            if dataset.base == base:
+                self._plan(dataset.name)
+        if key not in self._by_shard:
+            raise UserError(f"results/shards/{'/'.join(key)}.parquet: no current plan has this shard")
+        return self._by_shard[key]
+
+    def _finish(self) -> None:
+        """At the very end: the plan of a dry run, and the lock given back."""
+        if self._lock:
+            self._lock.release()
+        if self._planned and self.workflow.dryrun:
+            for name, planned in self._planned.items():
+                sys.stdout.write(summary.text(self.root, planned, self._states[name]))
+            sys.stdout.flush()
+
+
+def _use_this_python() -> None:
+    """Jobs on the host run the interpreter that runs Snakemake, whether or not its environment is active."""
+    folder = str(Path(sys.executable).parent)
+    if os.environ.get("PATH", "").split(os.pathsep)[0] != folder:
+        os.environ["PATH"] = os.pathsep.join([folder, os.environ.get("PATH", "")])

@@ -1,0 +1,84 @@
+"""Where each shard of a dataset stands: its file is there, can be assembled, or needs measuring."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from opatlas.errors import UserError
+from opatlas.harness.ticket import SUFFIX, Key
+from opatlas.planning.shards import Shard
+from opatlas.shards import file
+from opatlas.shards.inventory import Inventory, group_by_op
+from opatlas.staleness.fingerprint import SHORT
+
+
+@dataclass(frozen=True)
+class ShardState:
+    """One shard; `missing` are the cases to measure, `damage` says what is wrong with an existing file."""
+
+    shard: Shard
+    done: bool
+    missing: tuple[Key, ...] = ()
+    damage: str | None = None
+
+    @property
+    def todo(self) -> str:
+        """The name of what is left to measure, by content."""
+        return keys_digest(self.missing)
+
+    @property
+    def ticket(self) -> Path:
+        return self.shard.attempts / f"{self.todo}{SUFFIX}"
+
+    @property
+    def receipt(self) -> Path:
+        return self.shard.attempts / f"{self.todo}.done.json"
+
+    @property
+    def missing_s(self) -> float:
+        """Seconds on the device that the missing cases are planned to take."""
+        wanted = {key.case for key in self.missing}
+        return sum(
+            cost
+            for case_id, cost in zip(self.shard.ids, self.shard.costs_s, strict=True)
+            if case_id in wanted
+        )
+
+
+def keys_digest(keys: Iterable[Key]) -> str:
+    sha = hashlib.sha256()
+    for key in sorted(keys):
+        sha.update(f"{key.case}#{key.generation}\n".encode())
+    return sha.hexdigest()[:SHORT]
+
+
+def states(root: Path, shards: Iterable[Shard]) -> list[ShardState]:
+    """The state of each shard, in their order; looks at files, writes nothing."""
+    shards = list(shards)
+    inventories = group_by_op(root, shards)
+    return [_state(root, shard, inventories[shard.op]) for shard in shards]
+
+
+def _state(root: Path, shard: Shard, inventory: Inventory) -> ShardState:
+    path = root / shard.path
+    damage = None
+    if path.exists():
+        try:
+            manifest = file.read_manifest(path)
+            if manifest["fingerprint"] == shard.fingerprint:
+                return ShardState(shard, done=True)
+            damage = "its manifest names another fingerprint"
+        except UserError as error:
+            damage = str(error)
+    return ShardState(shard, False, tuple(inventory.missing(shard)), damage)
+
+
+def queue_digest(needed: Iterable[ShardState]) -> str:
+    """The name of everything that a run has to measure, by content."""
+    sha = hashlib.sha256()
+    for state in sorted(needed, key=lambda state: str(state.ticket)):
+        sha.update(f"{state.ticket}\n".encode())
+    return sha.hexdigest()[:SHORT]

@@ -1,0 +1,71 @@
+# Tickets for all shards of a dataset that lack outcomes, written in one go.
+rule queue_shards:
+    output:
+        "results/queues/{backend}/{version}/{platform}/{queue}.json",
+    log:
+        "results/logs/queue/{backend}/{version}/{platform}/{queue}.log",
+    container:
+        None
+    localrule: True
+    params:
+        config=dag.overrides_json,
+    shell:
+        "python -m opatlas queue --config {params.config:q}"
+        " {wildcards.backend}/{wildcards.version}/{wildcards.platform} {output} > {log} 2>&1"
+
+
+# Runs what a ticket lists, in the pinned image, on the device. Its rows are in the journals beside the
+# receipt, which are no outputs: Snakemake would delete them when the job fails.
+rule measure_shard:
+    input:
+        ancient(dag.queue),
+    output:
+        "results/attempts/{backend}/{version}/{platform}/{op}/{shard}/{todo}.done.json",
+    log:
+        "results/logs/measure/{backend}/{version}/{platform}/{op}/{shard}/{todo}.log",
+    benchmark:
+        "results/benchmarks/measure/{backend}/{version}/{platform}/{op}/{shard}/{todo}.tsv"
+    threads: dag.threads
+    resources:
+        device=1,
+    container:
+        dag.container
+    params:
+        ticket=lambda wildcards, output: output[0].removesuffix(".done.json") + ".ticket.json",
+    shell:
+        "python3 -m opatlas.harness.supervisor {params.ticket} > {log} 2>&1"
+
+
+# Moves a damaged shard file away.
+rule quarantine_shard:
+    output:
+        "results/quarantine/{backend}/{version}/{platform}/{op}/{shard}-{fingerprint}.json",
+    log:
+        "results/logs/quarantine/{backend}/{version}/{platform}/{op}/{shard}-{fingerprint}.log",
+    container:
+        None
+    localrule: True
+    shell:
+        "python -m opatlas quarantine results/shards/{wildcards.backend}/{wildcards.version}"
+        "/{wildcards.platform}/{wildcards.op}/{wildcards.shard}.parquet {output} > {log} 2>&1"
+
+
+# A shard's file from journals and from older files with equal rows.
+rule assemble_shard:
+    input:
+        receipt=ancient(dag.receipt),
+        quarantined=dag.quarantined,
+    output:
+        rows="results/shards/{backend}/{version}/{platform}/{op}/{shard}.parquet",
+        failures="results/shards/{backend}/{version}/{platform}/{op}/{shard}.failures.parquet",
+    log:
+        "results/logs/assemble/{backend}/{version}/{platform}/{op}/{shard}.log",
+    container:
+        None
+    localrule: True
+    params:
+        config=dag.overrides_json,
+        dataset=dag.dataset_of,
+    shell:
+        "python -m opatlas assemble --config {params.config:q}"
+        " {params.dataset} {wildcards.op} {wildcards.shard} > {log} 2>&1"

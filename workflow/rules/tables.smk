@@ -1,0 +1,34 @@
+# All rows of a dataset as its published tables.
+rule merge_tables:
+    input:
+        ancient(dag.shard_files),
+    output:
+        "results/tables/{backend}/{version}/{platform}/{fingerprint}/tables.json",
+    log:
+        "results/logs/tables/{backend}/{version}/{platform}-{fingerprint}.log",
+    container:
+        None
+    localrule: True
+    params:
+        config=dag.overrides_json,
+    shell:
+        "python -m opatlas merge --config {params.config:q}"
+        " {wildcards.backend}/{wildcards.version}/{wildcards.platform} {wildcards.fingerprint} > {log} 2>&1"
+
+
+# What can be told from the tables alone: complete, unique, possible.
+rule check_tables:
+    input:
+        ancient(rules.merge_tables.output),
+    output:
+        "results/tables/{backend}/{version}/{platform}/{fingerprint}/checks.json",
+    log:
+        "results/logs/checks/{backend}/{version}/{platform}-{fingerprint}.log",
+    container:
+        None
+    localrule: True
+    params:
+        config=dag.overrides_json,
+    shell:
+        "python -m opatlas check --config {params.config:q}"
+        " {wildcards.backend}/{wildcards.version}/{wildcards.platform} {wildcards.fingerprint} 2>&1 | tee {log}"

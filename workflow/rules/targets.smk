@@ -1,0 +1,45 @@
+# The names people ask for. A rule may be named by any text, and names are looked up before files: so a
+# dataset is a target although its directory is no output of any job.
+
+
+rule help:
+    log:
+        "results/logs/help.log",
+    container:
+        None
+    localrule: True
+    shell:
+        "python -m opatlas datasets | tee {log}"
+
+
+for dataset in dag.datasets:
+    for slash in ("", "/"):
+
+        rule:
+            name:
+                f"{dataset.target}{slash}"
+            input:
+                lambda wildcards, name=dataset.name: ancient(dag.stamp(name)),
+
+        rule:
+            name:
+                f"{dataset.plan_target}{slash}"
+            input:
+                lambda wildcards, name=dataset.name: ancient(dag.plan_stamp(name)),
+
+
+# Whatever else is asked for under results/ gets a sentence instead of 'no rule to produce'.
+rule unknown_target:
+    input:
+        dag.unknown,
+    output:
+        "results/{target}",
+    log:
+        "results/logs/unknown_target/{target}.log",
+    container:
+        None
+    localrule: True
+    wildcard_constraints:
+        target=r"(?!(shards|attempts|queues|plans|tables|quarantine|logs|benchmarks)/)(?!.*/\.dataset-).+",
+    shell:
+        "false > {log}"
