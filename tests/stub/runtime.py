@@ -7,6 +7,7 @@ from typing import Any
 
 from opatlas.backends.stub.script import script
 from opatlas.measuring.call import Call
+from opatlas.measuring.errors import InvalidMeasurement
 from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.settings import Settings
 
@@ -22,9 +23,17 @@ def device(settings: Settings, platform: Mapping[str, Any]) -> StubDevice:
 
 
 class StubDevice:
-    """A device whose calls return their own latency."""
+    """A device whose calls return their own latency, and that cases can break."""
 
     torch_device = None
+
+    def __init__(self) -> None:
+        self.builds = 0
+        self.children: list[Any] = []
+        self.broken: Exception | None = None
+        self.latent: Exception | None = None
+        self.late: Exception | None = None
+        self.company = False
 
     def copies(self, bytes_per_copy: int) -> int:
         return 1
@@ -36,6 +45,7 @@ class StubDevice:
         return {"device": "stub", "sm": None, "uuid": "STUB-0", **script().get("facts", {})}
 
     def measure(self, call: Call) -> Any:
+        self._raise(self.latent)
         latency = call.run(0)
         if not isinstance(latency, float):
             return latency
@@ -47,13 +57,24 @@ class StubDevice:
             stop_reason="converged",
             timing_method="cpu_perf_counter",
             kernels=("stub_kernel",),
+            notes={"builds": self.builds},
         )
 
     def check_alone(self) -> None:
-        pass
+        if self.company:
+            self.company = False
+            raise InvalidMeasurement("contended", "process 4711 computes on the device too")
+        if self.late:
+            # Breaks only now, so that the case that did it is finished first.
+            self.broken, self.late = self.late, None
 
     def synchronize(self) -> None:
-        pass
+        self._raise(self.broken)
 
     def reset(self) -> None:
-        pass
+        self._raise(self.latent)
+
+    def _raise(self, error: Exception | None) -> None:
+        if error:
+            self.broken = error
+            raise error

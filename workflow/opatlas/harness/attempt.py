@@ -5,8 +5,10 @@ What happens after a failure is the escalation ladder of docs/harness.md.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import shutil
 import socket
 import sys
 from collections.abc import Mapping
@@ -16,15 +18,16 @@ from typing import Any
 
 from opatlas.errors import UserError
 from opatlas.harness import environment, journal
-from opatlas.harness.failures import CUDA_FATAL, Failure, from_record
-from opatlas.harness.journal import Record
+from opatlas.harness.failures import DISK_FULL, Failure
+from opatlas.harness.journal import Journals, Record
 from opatlas.harness.log import Log
 from opatlas.harness.protocol import Message
 from opatlas.harness.signals import Stop
-from opatlas.harness.ticket import Key, Ticket, TicketCase
-from opatlas.harness.workers import BEFORE, Answer, Stopped, Workers
+from opatlas.harness.ticket import Ticket, TicketCase
+from opatlas.harness.workers import Answer, Stopped, Workers
 
 CONTROL_COST_S = 1.0
+LEAST_SPACE = 64 << 20
 
 
 class Attempt:
@@ -38,20 +41,26 @@ class Attempt:
         self._journal = journal.Writer(ticket.folder / f"attempt-{self.id}.journal")
         self._log = Log(ticket.folder / f"attempt-{self.id}.log")
         self._workers = Workers(ticket, stop, folder, self._log, self._ready, self._journal.tick)
+        self._folder = folder
         self._opened = False
         self._order = 0
         # The case whose row the present worker wrote last: an error that comes out later may be its doing.
         self._previous: Mapping[str, Any] | None = None
 
-    def run(self, todo: list[TicketCase], firsts: Mapping[Key, Record]) -> str | None:
-        """The name of the signal that ended it early, or None; UserError when it can't go on."""
+    def run(self, todo: list[TicketCase], journals: Journals) -> str | None:
+        """Measures what `journals` of earlier attempts lack.
+
+        The name of the signal that ended it early, or None; UserError when it can't go on.
+        """
         reason = "error"
         try:
             self._controls("first")
+            for outcome in journals.suspicious():
+                self._blame(outcome)
             for case in todo:
                 if self._stop.reason:
                     break
-                self._finish(case, firsts.get(case.key))
+                self._finish(case, journals.firsts.get(case.key))
             else:
                 self._controls("last")
             reason = self._stop.reason or "done"
@@ -65,18 +74,10 @@ class Attempt:
         return self._stop.reason
 
     def _finish(self, case: TicketCase, first: Record | None) -> None:
-        """Brings a case to its outcome; `first`: its failure in an earlier attempt, still without a repeat."""
+        """Brings a case to its outcome; `first`: its failure in an earlier attempt, without a repeat yet."""
         if first is None:
             previous = self._previous
             answer = self._measure(case)
-            if (
-                previous
-                and isinstance(answer, Failure)
-                and answer.phase == BEFORE
-                and answer.kind == CUDA_FATAL
-            ):
-                self._blame(previous, case, answer)
-                previous, answer = None, self._measure(case)
             if not (isinstance(answer, Failure) and answer.is_repeated):
                 self._outcome(case, answer, None)
                 return
@@ -87,19 +88,24 @@ class Attempt:
         if self._stop.reason:
             return
         answer = self._measure(case)
-        self._outcome(case, answer, first)
-        if first["class"] == CUDA_FATAL and first["after"] and not isinstance(answer, Failure):
-            self._blame(first["after"], case, from_record(first))
+        if isinstance(answer, Failure) and answer.reason == DISK_FULL:
+            self._require_space()
+        outcome = self._outcome(case, answer, first)
+        if journal.suspect(outcome):
+            self._blame(outcome)
 
-    def _blame(self, previous: Mapping[str, Any], case: TicketCase, seen: Failure) -> None:
-        """Runs the case before `case` alone: if it fails, the error seen at `case` was its doing."""
-        suspect = next(known for known in self._ticket.cases if known.key == journal.key_of(previous))
+    def _blame(self, outcome: Record) -> None:
+        """Runs the case before a device error alone: if it breaks its worker, the error was its doing."""
+        previous = outcome["first"]["after"]
+        case = next((case for case in self._ticket.cases if case.key == journal.key_of(previous)), None)
+        if case is None or self._stop.reason:
+            return
         self._replace()
-        answer = self._measure(suspect, settle=True)
-        if isinstance(answer, Failure):
-            self._outcome(suspect, answer, {"seen_at": case.id, **seen.record()}, voids=previous["attempt"])
+        answer = self._measure(case, settle=True)
+        if isinstance(answer, Failure) and answer.leaves_a_broken_worker:
+            self._outcome(case, answer, outcome["first"], voids=previous["attempt"])
         else:
-            self._journal.append(self._record("note", suspect, what="cleared", seen_at=case.id, rows=answer))
+            self._journal.append(self._record("cleared", case, seen_at=outcome["case"]))
 
     def _measure(self, case: TicketCase, settle: bool = False) -> Answer:
         self._order += 1
@@ -107,20 +113,28 @@ class Attempt:
         self._journal.append(self._record("begin", case))
         return self._workers.measure(case, settle)
 
-    def _outcome(self, case: TicketCase, answer: Answer, first: Record | None, **more: Any) -> None:
+    def _outcome(self, case: TicketCase, answer: Answer, first: Record | None, **more: Any) -> Record:
+        """Writes the one record of a case's outcome."""
         if not isinstance(answer, Failure):
-            self._journal.append(self._record("row", case, rows=answer, first=first))
+            record = self._record("row", case, rows=answer, first=first)
+            self._journal.append(record)
             self._previous = {"case": case.id, "generation": case.generation, "attempt": self.id}
-            return
+            return record
         repeat = answer.record() if first else None
-        record = self._record(
-            "failure", case, group=case.group, **answer.record(), first=first, repeat=repeat
-        )
-        self._journal.append({**record, **more})
+        record = self._record("failure", case, group=case.group, **answer.record())
+        record.update(first=first, repeat=repeat, **more)
+        self._journal.append(record)
         self._journal.sync()
         self._previous = None
         if answer.leaves_a_broken_worker:
             self._replace()
+        return record
+
+    def _require_space(self) -> None:
+        """UserError when the disk is full without what a case put there: then no case is to blame."""
+        self._replace()
+        if shutil.disk_usage(self._folder).free < LEAST_SPACE:
+            raise journal.disk_error(self._folder, OSError(errno.ENOSPC, "no space"))
 
     def _replace(self) -> None:
         self._previous = None

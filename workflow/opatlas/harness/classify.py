@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opatlas.harness import failures
-from opatlas.harness.failures import MESSAGE_LIMIT, TEXT_LIMIT, Failure, clip
-from opatlas.harness.journal import NO_SPACE
+from opatlas.harness.failures import MESSAGE_LIMIT, NO_SPACE, TEXT_LIMIT, Failure, clip
 from opatlas.measuring.errors import InvalidMeasurement, KernelLimit, Unsupported
 
 # Codes of cudaError_t (CUDA Runtime API, 'Data types used by CUDA Runtime'): the first says that memory ran
@@ -53,15 +52,15 @@ def _kind(error: BaseException) -> tuple[str, str | None]:
     for cause in chain:
         if code := _cuda_code(cause):
             if code == CUDA_OUT_OF_MEMORY:
-                return failures.OUT_OF_MEMORY, "device"
+                return failures.OUT_OF_MEMORY, failures.DEVICE
             if reason := CUDA_NO_KERNEL.get(code):
                 return failures.UNSUPPORTED, reason
             return failures.CUDA_FATAL, None
     for cause in chain:
         if isinstance(cause, _torch("OutOfMemoryError")):
-            return failures.OUT_OF_MEMORY, "device"
+            return failures.OUT_OF_MEMORY, failures.DEVICE
         if isinstance(cause, MemoryError):
-            return failures.OUT_OF_MEMORY, "host"
+            return failures.OUT_OF_MEMORY, failures.HOST
         if isinstance(cause, OSError) and cause.errno in NO_SPACE:
             return failures.UNEXPECTED, failures.DISK_FULL
     if isinstance(error, InvalidMeasurement):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import opatlas
+from opatlas.harness import linux
 
 # On the host nothing else of the caller's environment reaches the worker. In an image the environment is the
 # image's own (the container runtime starts it clean), and only what belongs to the caller is taken out.
@@ -72,6 +71,9 @@ FOLDERS = {
     "MPLCONFIGDIR": "config/matplotlib",
 }
 
+PREFIX = "opatlas-"
+# Names the supervisor of a worker, and of all that the worker starts.
+SUPERVISOR = "OPATLAS_SUPERVISOR"
 SECRET = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "KEY")
 
 
@@ -83,6 +85,7 @@ def clean(outer: Mapping[str, str], image: bool, folder: Path) -> dict[str, str]
 
     environment = {name: value for name, value in outer.items() if kept(name)}
     environment.update(FIXED)
+    environment[SUPERVISOR] = linux.identity()
     environment["PYTHONPATH"] = str(Path(opatlas.__file__).parents[1])
     for name, below in FOLDERS.items():
         path = folder / below
@@ -98,15 +101,14 @@ def recorded(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def scratch(outer: Mapping[str, str]) -> Iterator[Path]:
-    """A node-local folder of this job, removed at the end."""
-    base = outer.get("SLURM_TMPDIR") or outer.get("TMPDIR") or tempfile.gettempdir()
-    folder = Path(tempfile.mkdtemp(prefix=f"opatlas-{os.getpid()}-", dir=base))
+    """A node-local folder of this job, removed at the end; those of dead jobs go too."""
+    base = Path(outer.get("SLURM_TMPDIR") or outer.get("TMPDIR") or tempfile.gettempdir())
+    for folder in base.glob(f"{PREFIX}*"):
+        if linux.is_dead(folder.name.removeprefix(PREFIX)):
+            shutil.rmtree(folder, ignore_errors=True)
+    folder = base / f"{PREFIX}{linux.identity()}"
+    folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def python() -> list[str]:
-    """The interpreter as a worker is started with it."""
-    return [sys.executable, "-s"]

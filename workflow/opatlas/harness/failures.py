@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
@@ -28,6 +29,17 @@ CLASSES = (
 
 CONTENDED = "contended"
 DISK_FULL = "disk_full"
+HOST = "host"
+DEVICE = "device"
+PROTOCOL = "protocol"
+
+# Phases of a case in the worker.
+BEFORE = "before"
+BUILD = "build"
+MEASURE = "measure"
+AFTER = "after"
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 MESSAGE_LIMIT = 4_000
 TEXT_LIMIT = 16_000
@@ -57,7 +69,7 @@ class Failure:
     @property
     def leaves_a_broken_worker(self) -> bool:
         """Whether nothing that this worker says or holds can be trusted any more."""
-        return self.kind in (CUDA_FATAL, HANG, WORKER_DIED) or self.reason == DISK_FULL
+        return self.kind in (CUDA_FATAL, HANG, WORKER_DIED) or self.reason in (HOST, DISK_FULL)
 
     @property
     def is_repeated(self) -> bool:

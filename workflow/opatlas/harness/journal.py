@@ -6,7 +6,6 @@ so there is no lock. docs/harness.md lists the records.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import time
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from opatlas.errors import UserError
+from opatlas.harness.failures import BEFORE, CUDA_FATAL, NO_SPACE
 from opatlas.harness.ticket import SUFFIX, Key
 
 FORMAT = 1
 SYNC_S = 0.5
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
 
 Record = dict[str, Any]
 
@@ -35,7 +35,7 @@ class Writer:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, NEW_FILE, 0o644)
         self._size = 0
         self._dirty_since: float | None = None
         sync_folder(path.parent)
@@ -44,13 +44,13 @@ class Writer:
         """UserError when the disk is full; the journal then ends with its last whole record."""
         line = _line(record)
         try:
-            written = os.write(self._fd, line)
-            if written < len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            rest = line
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
         except OSError as error:
             os.ftruncate(self._fd, self._size)
             raise disk_error(self.path, error) from None
-        self._size += written
+        self._size += len(line)
         self._dirty_since = self._dirty_since or time.monotonic()
 
     def tick(self) -> None:
@@ -68,7 +68,7 @@ class Writer:
         os.close(self._fd)
 
 
-def disk_error(path: Path, error: OSError) -> UserError:
+def disk_error(path: Path | str, error: OSError) -> UserError:
     """The one message for a file that can't be written; finished cases stay in their journals."""
     what = "the disk is full" if error.errno in NO_SPACE else f"cannot write: {error.strerror}"
     return UserError(f"{path}: {what}; what is measured so far is kept, free some space and run again")
@@ -120,8 +120,8 @@ class Journals:
 
     `outcomes`: exactly one row or failure record per (case, generation): a row wins over a failure, then the
     first one wins; a row that a later record voids doesn't count. `superseded`: those that don't count.
-    `firsts`: failures whose lone repeat has no outcome yet. `interrupted`: cases that were running when their
-    attempt was lost, and which have no outcome.
+    `firsts`: failures whose lone repeat has no outcome yet. `interrupted`: how many attempts were lost (or
+    are alive) while running a case that has no outcome. `ends`: why attempts ended, by attempt.
     """
 
     attempts: dict[str, Record] = field(default_factory=dict)
@@ -129,14 +129,37 @@ class Journals:
     superseded: list[Record] = field(default_factory=list)
     controls: list[Record] = field(default_factory=list)
     notes: list[Record] = field(default_factory=list)
+    cleared: set[Key] = field(default_factory=set)
     firsts: dict[Key, Record] = field(default_factory=dict)
     interrupted: Counter[Key] = field(default_factory=Counter)
     ends: dict[str, Record] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
+    def suspicious(self) -> list[Record]:
+        """Outcomes that throw suspicion on the row before them which nobody has looked into yet."""
+        return [
+            outcome
+            for outcome in self.outcomes.values()
+            if (key := suspect(outcome))
+            and key not in self.cleared
+            and self.outcomes.get(key, {}).get("record") == "row"
+        ]
+
 
 def key_of(record: Mapping[str, Any]) -> Key:
     return Key(record["case"], record["generation"])
+
+
+def suspect(outcome: Record) -> Key | None:
+    """The earlier case that may have caused the device error which an outcome had at its first run.
+
+    An asynchronous error shows late, so the case before is suspected where the one that met the error ran
+    well alone, or had not begun.
+    """
+    first = outcome["first"]
+    if not first or first["class"] != CUDA_FATAL or not first.get("after"):
+        return None
+    return key_of(first["after"]) if outcome["record"] == "row" or first["phase"] == BEFORE else None
 
 
 def read(folder: Path, context: str | None = None) -> Journals:
@@ -150,6 +173,8 @@ def read(folder: Path, context: str | None = None) -> Journals:
         head, *rest = list(records(path, journals.problems)) or [{}]
         if head.get("record") != "attempt":
             journals.problems.append(f"{path}: has no readable attempt record and is left out")
+        elif head["format"] != FORMAT:
+            journals.problems.append(f"{path}: is of format {head['format']}, not {FORMAT}, and is left out")
         elif context is not None and head["context"] != context:
             journals.problems.append(f"{path}: was measured in another context and is left out")
         else:
@@ -157,37 +182,35 @@ def read(folder: Path, context: str | None = None) -> Journals:
     files.sort(key=lambda file: (file[0]["started"], file[0]["attempt"]))
     running: dict[str, Key] = {}
     found: list[Record] = []
-    voided: set[tuple[Key, str]] = set()
     for head, rest in files:
         attempt = head["attempt"]
         journals.attempts[attempt] = head
         for record in rest:
             kind = record["record"]
+            if kind == "begin":
+                running[attempt] = key_of(record)
+                continue
             if kind in ("row", "failure"):
                 found.append(record)
-                running.pop(attempt, None)
-                if record.get("voids"):
-                    voided.add((key_of(record), record["voids"]))
-            elif kind == "begin":
-                running[attempt] = key_of(record)
             elif kind == "first":
                 journals.firsts[key_of(record)] = record
+            elif kind == "cleared":
+                journals.cleared.add(key_of(record))
             elif kind == "control":
                 journals.controls.append(record)
             elif kind == "end":
                 journals.ends[attempt] = record
-                running.pop(attempt, None)
             else:
                 journals.notes.append(record)
-    _settle(journals, found, voided)
-    for key in running.values():
-        if key not in journals.outcomes:
-            journals.interrupted[key] += 1
+            running.pop(attempt, None)
+    _settle(journals, found)
+    journals.interrupted.update(key for key in running.values() if key not in journals.outcomes)
     return journals
 
 
-def _settle(journals: Journals, found: list[Record], voided: set[tuple[Key, str]]) -> None:
+def _settle(journals: Journals, found: list[Record]) -> None:
     """Chooses the one outcome of each key."""
+    voided = {(key_of(record), record["voids"]) for record in found if "voids" in record}
     for wanted in ("row", "failure"):
         for record in found:
             if record["record"] != wanted:
@@ -198,9 +221,8 @@ def _settle(journals: Journals, found: list[Record], voided: set[tuple[Key, str]
                 journals.superseded.append(record)
             else:
                 journals.outcomes[key] = record
-    for key in list(journals.firsts):
-        if key in journals.outcomes:
-            del journals.firsts[key]
+    for key in journals.outcomes.keys() & journals.firsts.keys():
+        del journals.firsts[key]
 
 
 @dataclass(frozen=True)
@@ -220,12 +242,14 @@ class Progress:
 
 def progress(folder: Path) -> Progress:
     """Live progress of a shard, from its tickets and journals alone."""
-    journals = read(folder)
     tickets = sorted(folder.glob("*" + SUFFIX))
     planned = set()
-    for ticket in tickets:
-        for case in json.loads(ticket.read_bytes())["cases"]:
-            planned.add(Key(case["id"], case.get("generation", 0)))
+    context = None
+    for path in tickets:
+        ticket = json.loads(path.read_bytes())
+        context = ticket["context"]
+        planned |= {Key(case["id"], case.get("generation", 0)) for case in ticket["cases"]}
+    journals = read(folder, context)
     outcomes = [record for key, record in journals.outcomes.items() if key in planned]
     newest = max((path.stat().st_mtime for path in folder.glob("attempt-*.journal")), default=None)
     return Progress(

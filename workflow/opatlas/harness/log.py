@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from opatlas.harness.journal import NEW_FILE
 
 LIMIT = 64 << 20
 KEPT = 32 << 20
@@ -14,11 +17,12 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self.fd = os.open(path, NEW_FILE, 0o644)
 
     def note(self, text: str) -> None:
         """A line of ours, marked as such."""
-        os.write(self.fd, f"[opatlas] {text}\n".encode(errors="replace"))
+        with suppress(OSError):
+            os.write(self.fd, f"[opatlas] {text}\n".encode(errors="replace"))
 
     def tick(self) -> None:
         """Cuts a log that grew too long; what is printed afterwards is appended again."""

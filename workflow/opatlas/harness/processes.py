@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from opatlas.harness.environment import python
+from opatlas.harness.failures import TEXT_LIMIT, clip
+from opatlas.harness.linux import STACK_SIGNAL, descendants
 from opatlas.harness.protocol import Channel
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
-STACK_SIGNAL = signal.SIGUSR2
 STACK_WAIT_S = 2.0
 GONE_WAIT_S = 30.0
 
 
 class Unkillable(Exception):
     """A process that outlives SIGKILL, as one stuck in a driver does: this node can't go on."""
-
-
-def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
-
-
-def adopt_orphans() -> None:
-    """Makes this process the parent of whatever its descendants leave behind, so that it can be found."""
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def die_with(parent: int) -> None:
-    """Ends this process when `parent` dies, or at once if it is dead already."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Only now: a parent that died before the signal was armed sends none.
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def no_core_dumps() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 @dataclass
@@ -60,41 +34,49 @@ class Worker:
 
     def dump_stack(self) -> str | None:
         """The Python stacks of all its threads; None where it can't say."""
-        before = self.stack()
-        try:
-            self.process.send_signal(STACK_SIGNAL)
-        except OSError:
-            return before
+        self.process.send_signal(STACK_SIGNAL)
         until = time.monotonic() + STACK_WAIT_S
+        text = None
         while time.monotonic() < until:
-            time.sleep(0.05)
-            if (now := self.stack()) and now != before and now.endswith("\n"):
+            before, text = text, self.stack()
+            if text and text == before:
                 break
-        return self.stack()
+            time.sleep(0.1)
+        return text
 
     def stack(self) -> str | None:
+        """What it has written of its stack so far, asked to or as it crashed."""
         try:
-            return self.stack_file.read_text(errors="replace") or None
+            return clip(self.stack_file.read_text(errors="replace"), TEXT_LIMIT) or None
         except OSError:
             return None
 
     def ending(self, wait_s: float = 0.0) -> str | None:
         """How it ended, in words; None while it runs."""
         try:
-            code = self.process.wait(wait_s)
+            code = self.process.wait(wait_s) if wait_s else self.process.poll()
         except subprocess.TimeoutExpired:
+            code = None
+        if code is None:
             return None
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+        return f"exit {code}" if code >= 0 else f"signal {_signal_name(-code)}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def start(environment: Mapping[str, str], folder: Path, log_fd: int) -> Worker:
-    """Starts a worker in a session of its own, in an empty working directory."""
+    """Starts a worker in a session of its own, in its home; `folder` takes the stack that it may write."""
     to_worker_read, to_worker_write = os.pipe()
     to_us_read, to_us_write = os.pipe()
     os.set_blocking(to_us_read, False)
     stack_file = folder / "stack.txt"
     stack_file.unlink(missing_ok=True)
-    command = [*python(), "-m", "opatlas.harness.worker"]
+    command = [sys.executable, "-s", "-m", "opatlas.harness.worker"]
     command += [str(to_worker_read), str(to_us_write), str(os.getpid()), str(stack_file)]
     try:
         process = subprocess.Popen(
@@ -142,23 +124,3 @@ def _reap() -> None:
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass
-
-
-def descendants(root: int) -> list[int]:
-    """All living processes below `root`, in whatever group or session."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            state, parent = stat.rpartition(")")[2].split()[:2]
-            if state not in "ZX":
-                children.setdefault(int(parent), []).append(int(entry.name))
-    found, queue = [], [root]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found

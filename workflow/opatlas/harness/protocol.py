@@ -63,6 +63,7 @@ class Channel:
         for fd in (self.read_fd, self._write_fd):
             with suppress(OSError):
                 os.close(fd)
+        self.read_fd = self._write_fd = -1
 
     def _read(self) -> None:
         chunk = os.read(self.read_fd, CHUNK)

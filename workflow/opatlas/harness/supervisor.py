@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 from opatlas.errors import UserError
-from opatlas.harness import environment, journal, processes, receipt, signals
+from opatlas.harness import environment, journal, linux, receipt, signals
 from opatlas.harness.attempt import Attempt
-from opatlas.harness.journal import Journals
+from opatlas.harness.journal import Journals, disk_error
 from opatlas.harness.ticket import Ticket, TicketCase, load
 
 EXIT_REFUSED = 1
@@ -31,6 +31,11 @@ def main(arguments: list[str]) -> int:
     except UserError as error:
         print(f"opatlas: {error}", file=sys.stderr)
         return EXIT_REFUSED
+    except OSError as error:
+        # A disk or a permission, never a mistake of a case: those are recorded.
+        place = error.filename or Path(arguments[0]).parent
+        print(f"opatlas: {disk_error(place, error)}", file=sys.stderr)
+        return EXIT_REFUSED
 
 
 def supervise(ticket: Ticket) -> int:
@@ -38,11 +43,13 @@ def supervise(ticket: Ticket) -> int:
     journals = journal.read(ticket.folder, ticket.context)
     for problem in journals.problems:
         print(f"opatlas: {problem}", file=sys.stderr)
-    if todo := missing(ticket, journals):
-        processes.no_core_dumps()
-        processes.adopt_orphans()
+    todo = missing(ticket, journals)
+    if todo or journals.suspicious():
+        linux.no_core_dumps()
+        linux.adopt_orphans()
+        linux.kill_leftovers(environment.SUPERVISOR)
         with signals.listening(ticket.run.grace_s) as stop, environment.scratch(os.environ) as folder:
-            reason = Attempt(ticket, stop, folder).run(todo, journals.firsts)
+            reason = Attempt(ticket, stop, folder).run(todo, journals)
         if reason is not None:
             print(f"opatlas: stopped by {reason}; run again to go on", file=sys.stderr)
             return EXIT_STOPPED

@@ -14,15 +14,25 @@ import os
 import platform
 import signal
 import sys
+import traceback
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from opatlas.harness import classify, proofs
-from opatlas.harness.failures import CUDA_FATAL, OUT_OF_MEMORY, UNEXPECTED, Failure
-from opatlas.harness.processes import STACK_SIGNAL, die_with
-from opatlas.harness.protocol import VERSION, Channel, Closed, Message
+from opatlas.harness.failures import (
+    AFTER,
+    BEFORE,
+    BUILD,
+    CUDA_FATAL,
+    MEASURE,
+    OUT_OF_MEMORY,
+    UNEXPECTED,
+    Failure,
+)
+from opatlas.harness.linux import STACK_SIGNAL, die_with
+from opatlas.harness.protocol import VERSION, Channel, Closed, Message, encode
 from opatlas.harness.ticket import Ticket, load
 from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.settings import Settings
@@ -69,8 +79,14 @@ def _serve(channel: Channel, streams: int) -> None:
     start = channel.receive()
     if start["protocol"] != VERSION:
         raise proofs.Refused(f"the supervisor speaks protocol {start['protocol']}, this worker {VERSION}")
-    ticket = load(Path(start["ticket"]))
-    cases = _open(ticket, channel)
+    try:
+        cases = _open(load(Path(start["ticket"])), channel)
+    except (proofs.Refused, Closed):
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        what = (str(error).splitlines() or [""])[0]
+        raise proofs.Refused(f"the worker cannot start: {type(error).__name__}: {what}") from None
     while (message := channel.receive())["type"] == "case":
         _restore(streams)
         channel.send(**cases.outcome(message))
@@ -78,7 +94,7 @@ def _serve(channel: Channel, streams: int) -> None:
 
 
 def _open(ticket: Ticket, channel: Channel) -> Cases:
-    """Proves that this is the right place, and says so."""
+    """Proves that this is the right place and says so, or raises Refused."""
     known = frozenset(ticket.code) | frozenset(ticket.harness_modules)
     digest = proofs.image(ticket.runtime, os.environ)
     backend = f"opatlas.backends.{ticket.backend}"
@@ -140,29 +156,29 @@ class Cases:
         self._channel.send("heartbeat", case=case_id, phase=phase)
 
     def _row(self, case_id: str, build: str) -> dict[str, Any]:
-        self._enter("before", case_id)
+        self._enter(BEFORE, case_id)
         _, case = parse_id(case_id)
         device, runner = self._device, self._runner
         device.synchronize()
         if build != self._build:
             self._drop()
             device.check_alone()
-            self._enter("build", case_id)
+            self._enter(BUILD, case_id)
             self._build = build
             self._built = runner.build(case, device)
         else:
             device.check_alone()
-        self._enter("measure", case_id)
+        self._enter(MEASURE, case_id)
         measurement = device.measure(runner.call(self._built, case, device))
         device.synchronize()
         source = runner.kernel_source(self._built, case)
-        self._enter("after", case_id)
+        self._enter(AFTER, case_id)
         device.check_alone()
         return _checked(measurement, source)
 
     def _settle(self, case_id: str) -> None:
         """Lets an error that a finished case left behind come out."""
-        self._enter("after", case_id)
+        self._enter(AFTER, case_id)
         self._drop()
         self._device.synchronize()
 
@@ -196,16 +212,20 @@ def _checked(measurement: Any, source: Any) -> dict[str, Any]:
         raise TypeError(f"expected a kernel source, the backend returned {source!r}")
     if not (math.isfinite(measurement.latency) and measurement.latency >= 0):
         raise ValueError(f"a latency of {measurement.latency} ms is impossible")
-    return {"kernel_source": source, **asdict(measurement)}
+    row = {"kernel_source": source, **asdict(measurement)}
+    encode(row)
+    return row
 
 
 def _restore(streams: int) -> None:
-    """Gives standard output and error back to a worker whose last case closed or redirected them."""
+    """Gives standard output and error back to a worker whose last case closed or replaced them."""
     for fd, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(streams, fd)
-        stream = getattr(sys, name)
-        if stream is None or stream.closed:
-            setattr(sys, name, os.fdopen(fd, "w", 1, closefd=False, errors="backslashreplace"))
+        stream = getattr(sys, f"__{name}__")
+        if stream.closed:
+            stream = os.fdopen(fd, "w", 1, closefd=False, errors="backslashreplace")
+            setattr(sys, f"__{name}__", stream)
+        setattr(sys, name, stream)
 
 
 def _flush() -> None:

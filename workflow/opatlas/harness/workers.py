@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from opatlas.errors import UserError
-from opatlas.harness import environment, failures, processes
+from opatlas.harness import environment, failures, linux, processes
 from opatlas.harness.failures import Failure, from_record
 from opatlas.harness.log import Log
 from opatlas.harness.processes import Worker
@@ -21,9 +23,8 @@ from opatlas.harness.ticket import Ticket, TicketCase
 TICK_S = 0.25
 LAST_WORDS_S = 2.0
 START_TRIES = 2
-
-BEFORE = "before"
-BUILD = "build"
+# Of the memory that is there when the attempt starts; beyond it the kernel would choose whom to kill.
+MEMORY_SHARE = 0.9
 
 Answer = list[dict[str, Any]] | Failure
 
@@ -59,9 +60,12 @@ class Workers:
         self._ready = ready
         self._tick = tick
         self._worker: Worker | None = None
-        self._build: str | None = None
+        self._busy = False
+        self._broken = False
         self._phase: str | None = None
-        self.environment = environment.clean(os.environ, ticket.runtime.get("kind") == "image", folder)
+        limit = ticket.run.memory_gib
+        self._memory = limit * 2**30 if limit else MEMORY_SHARE * linux.available_bytes()
+        self._furnish()
 
     def measure(self, case: TicketCase, settle: bool = False) -> Answer:
         """Runs one case in the present worker, or in a fresh one where there is none.
@@ -69,62 +73,85 @@ class Workers:
         UserError when no worker can be had, Stopped when a signal doesn't let the case end.
         """
         worker = self.ensure()
-        limits = self._ticket.run
-        allowed = limits.case_s(case.cost_s)
-        self._phase = None
+        self._busy, self._phase = True, None
         try:
-            self._send(worker, "case", case=case.id, build=case.build, settle=settle)
-            until = time.monotonic() + allowed
-            while True:
-                message = self._next(worker, until)
-                if message["type"] == "refused":
-                    raise UserError(f"{self._ticket.path}: {case.id}: {message['message']}")
-                if message.get("case") != case.id:
-                    raise ProtocolError(f"{message['type']} for {message.get('case')}")
-                if message["type"] == "heartbeat":
-                    self._phase = message["phase"]
-                    until = time.monotonic() + allowed + (limits.build_s if self._phase == BUILD else 0)
-                elif message["type"] == "row":
-                    return list(message["rows"])
-                elif message["type"] == "failure":
-                    return from_record(message)
-                else:
-                    raise ProtocolError(f"{message['type']} instead of an outcome")
+            answer = self._ask(worker, case, settle)
         except Lost as lost:
-            return lost.failure
+            answer = lost.failure
+            self._log.note(f"{case.id}: {answer.message}\n{answer.stack or ''}")
         except ProtocolError as error:
-            return Failure(
-                failures.WORKER_DIED,
-                f"the worker said what is no answer ({error}), and was killed",
-                reason="protocol",
-                phase=self._phase,
-            )
+            what = f"the worker said what is no answer ({error}), and was killed"
+            answer = Failure(failures.WORKER_DIED, what, reason=failures.PROTOCOL, phase=self._phase)
+        finally:
+            self._busy = False
+        self._broken = isinstance(answer, Failure) and answer.leaves_a_broken_worker
+        return answer
 
-    def end(self) -> None:
-        """Ends the present worker with all that it started. UserError where it doesn't end."""
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            try:
-                processes.end(worker)
-            except processes.Unkillable as error:
-                raise UserError(f"{self._ticket.path}: {error}; this node needs its administrator") from None
+    def _ask(self, worker: Worker, case: TicketCase, settle: bool) -> Answer:
+        allowed = self._ticket.run.case_s(case.cost_s)
+        self._send(worker, "case", case=case.id, build=case.build, settle=settle)
+        until = time.monotonic() + allowed
+        while True:
+            message = self._next(worker, until)
+            kind = message["type"]
+            if kind == "refused":
+                raise UserError(f"{self._ticket.path}: {case.id}: {message['message']}")
+            if message.get("case") != case.id:
+                raise ProtocolError(f"{kind} for {message.get('case')}")
+            if kind == "row":
+                return list(message["rows"])
+            if kind == "failure":
+                return from_record(message)
+            if kind != "heartbeat":
+                raise ProtocolError(kind)
+            self._phase = message["phase"]
+            until = (
+                time.monotonic()
+                + allowed
+                + (self._ticket.run.build_s if self._phase == failures.BUILD else 0)
+            )
 
     def ensure(self) -> Worker:
         """The present worker, or else a fresh one. UserError when none gets ready."""
         return self._worker or self._start()
 
+    def end(self) -> None:
+        """Ends the present worker with all that it started; UserError where it doesn't end.
+
+        Caches of a worker that broke go with it: what it was writing may be half done, or locked for ever.
+        """
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
+        try:
+            processes.end(worker)
+        except processes.Unkillable as error:
+            raise UserError(f"{self._ticket.path}: {error}; this node needs its administrator") from None
+        if self._broken:
+            self._broken = False
+            shutil.rmtree(self._room, ignore_errors=True)
+            self._furnish()
+
+    def _furnish(self) -> None:
+        """Makes a new set of folders for workers to come."""
+        self._room = Path(tempfile.mkdtemp(dir=self._folder))
+        self.environment = environment.clean(
+            os.environ, self._ticket.runtime.get("kind") == "image", self._room
+        )
+
     def _start(self) -> Worker:
-        limit = self._ticket.run.start_s
+        problem = ""
         for _ in range(START_TRIES):
-            self._worker = worker = processes.start(self.environment, self._folder, self._log.fd)
+            self._worker = worker = processes.start(self.environment, self._room, self._log.fd)
             try:
                 self._send(worker, "start", protocol=VERSION, ticket=str(self._ticket.path))
-                message = self._next(worker, time.monotonic() + limit)
+                message = self._next(worker, time.monotonic() + self._ticket.run.start_s)
             except (Lost, ProtocolError) as error:
                 problem = str(error)
+                self._broken = True
                 self.end()
                 continue
-            if message["type"] == "refused":
+            if message["type"] != "ready":
                 raise UserError(f"{self._ticket.path}: {message['message']}")
             self._ready(message)
             return worker
@@ -149,17 +176,14 @@ class Workers:
                 return message
             if ended:
                 raise self._died(worker)
-            if self._stop.now:
+            if self._stop.now or (self._stop.reason and not self._busy):
                 raise Stopped
             if (now := time.monotonic()) > until:
-                raise Lost(
-                    Failure(
-                        failures.HANG,
-                        "no answer within the deadline, so the worker was killed",
-                        phase=self._phase,
-                        stack=worker.dump_stack(),
-                    )
-                )
+                what = "no answer within the deadline, so the worker was killed"
+                raise Lost(Failure(failures.HANG, what, phase=self._phase, stack=worker.dump_stack()))
+            if (used := linux.resident_bytes(worker.process.pid)) > self._memory:
+                what = f"the worker held {used:,} bytes of the host's memory, and was killed"
+                raise Lost(Failure(failures.OUT_OF_MEMORY, what, reason=failures.HOST, phase=self._phase))
             self._tick()
             self._log.tick()
             select.select([worker.channel.read_fd, self._stop.wake_fd], [], [], min(TICK_S, until - now))
@@ -167,12 +191,5 @@ class Workers:
 
     def _died(self, worker: Worker) -> Lost:
         ending = worker.ending(LAST_WORDS_S)
-        return Lost(
-            Failure(
-                failures.WORKER_DIED,
-                f"the worker ended: {ending}" if ending else "the worker closed its pipe, and was killed",
-                phase=self._phase,
-                stack=worker.stack(),
-                exit=ending,
-            )
-        )
+        what = f"the worker ended: {ending}" if ending else "the worker closed its pipe, and was killed"
+        return Lost(Failure(failures.WORKER_DIED, what, phase=self._phase, stack=worker.stack(), exit=ending))

@@ -1,0 +1,1 @@
+"""A module that a test leaves out of what a shard's fingerprint knows."""
