@@ -1,0 +1,1 @@
+"""From the rows of shards to the published tables."""
