@@ -12,17 +12,18 @@ from opatlas.commands import COMMANDS
 from opatlas.errors import UserError
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Runs one command; a user's mistake is one message on stderr and exit status 1."""
-    parser = argparse.ArgumentParser(prog="python -m opatlas", description=__doc__)
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, about in COMMANDS.items():
-        module = importlib.import_module(f"opatlas.commands.{name.replace('-', '_')}")
-        module.add_arguments(subparsers.add_parser(name, help=about, description=module.__doc__))
-    chosen = parser.parse_args(arguments)
-    module = importlib.import_module(f"opatlas.commands.{chosen.command.replace('-', '_')}")
+    command, *rest = arguments or ["--help"]
+    if command not in COMMANDS:
+        asked = command in ("-h", "--help")
+        print(usage(), file=sys.stdout if asked else sys.stderr)
+        return 0 if asked else 2
+    module = importlib.import_module(f"opatlas.commands.{command.replace('-', '_')}")
+    parser = argparse.ArgumentParser(prog=f"python -m opatlas {command}", description=module.__doc__)
+    module.add_arguments(parser)
     try:
-        return int(module.run(chosen))
+        return int(module.run(parser.parse_args(rest)))
     except UserError as error:
         print(f"opatlas: {error}", file=sys.stderr)
         return 1
@@ -32,5 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {about}" for name, about in COMMANDS.items()]
+    return "\n".join(["usage: python -m opatlas COMMAND ...", "", *lines])
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

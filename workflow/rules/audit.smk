@@ -6,9 +6,9 @@ for dataset in dag.datasets:
             f"{dataset.target}.audit.json"
         log:
             f"results/logs/audit/{dataset.name}.log",
+        localrule: True
         container:
             None
-        localrule: True
         params:
             config=dag.overrides_json,
             name=dataset.name,

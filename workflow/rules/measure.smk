@@ -4,9 +4,9 @@ rule queue_shards:
         "results/queues/{backend}/{version}/{platform}/{queue}.json",
     log:
         "results/logs/queue/{backend}/{version}/{platform}/{queue}.log",
+    localrule: True
     container:
         None
-    localrule: True
     params:
         config=dag.overrides_json,
     shell:
@@ -25,15 +25,14 @@ rule measure_shard:
         "results/logs/measure/{backend}/{version}/{platform}/{op}/{shard}/{todo}.log",
     benchmark:
         "results/benchmarks/measure/{backend}/{version}/{platform}/{op}/{shard}/{todo}.tsv"
+    container:
+        dag.container
     threads: dag.threads
     resources:
         device=1,
-    container:
-        dag.container
-    params:
-        ticket=lambda wildcards, output: output[0].removesuffix(".done.json") + ".ticket.json",
     shell:
-        "python3 -m opatlas.harness.supervisor {params.ticket} > {log} 2>&1"
+        "python3 -m opatlas.harness.supervisor results/attempts/{wildcards.backend}/{wildcards.version}"
+        "/{wildcards.platform}/{wildcards.op}/{wildcards.shard}/{wildcards.todo}.ticket.json > {log} 2>&1"
 
 
 # Moves a damaged shard file away.
@@ -42,9 +41,9 @@ rule quarantine_shard:
         "results/quarantine/{backend}/{version}/{platform}/{op}/{shard}-{fingerprint}.json",
     log:
         "results/logs/quarantine/{backend}/{version}/{platform}/{op}/{shard}-{fingerprint}.log",
+    localrule: True
     container:
         None
-    localrule: True
     shell:
         "python -m opatlas quarantine results/shards/{wildcards.backend}/{wildcards.version}"
         "/{wildcards.platform}/{wildcards.op}/{wildcards.shard}.parquet {output} > {log} 2>&1"
@@ -60,9 +59,9 @@ rule assemble_shard:
         failures="results/shards/{backend}/{version}/{platform}/{op}/{shard}.failures.parquet",
     log:
         "results/logs/assemble/{backend}/{version}/{platform}/{op}/{shard}.log",
+    localrule: True
     container:
         None
-    localrule: True
     params:
         config=dag.overrides_json,
         dataset=dag.dataset_of,

@@ -4,9 +4,9 @@ rule write_plan:
         "results/plans/{backend}/{version}/{platform}/.plan-{fingerprint}",
     log:
         "results/logs/plan/{backend}/{version}/{platform}-{fingerprint}.log",
+    localrule: True
     container:
         None
-    localrule: True
     params:
         config=dag.overrides_json,
     shell:

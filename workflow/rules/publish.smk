@@ -7,9 +7,9 @@ rule publish_dataset:
         "results/{backend}/{version}/{platform}/.dataset-{fingerprint}",
     log:
         "results/logs/publish/{backend}/{version}/{platform}-{fingerprint}.log",
+    localrule: True
     container:
         None
-    localrule: True
     params:
         config=dag.overrides_json,
     shell:

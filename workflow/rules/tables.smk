@@ -6,9 +6,9 @@ rule merge_tables:
         "results/tables/{backend}/{version}/{platform}/{fingerprint}/tables.json",
     log:
         "results/logs/tables/{backend}/{version}/{platform}-{fingerprint}.log",
+    localrule: True
     container:
         None
-    localrule: True
     params:
         config=dag.overrides_json,
     shell:
@@ -24,9 +24,9 @@ rule check_tables:
         "results/tables/{backend}/{version}/{platform}/{fingerprint}/checks.json",
     log:
         "results/logs/checks/{backend}/{version}/{platform}-{fingerprint}.log",
+    localrule: True
     container:
         None
-    localrule: True
     params:
         config=dag.overrides_json,
     shell:

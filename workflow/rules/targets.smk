@@ -5,9 +5,9 @@
 rule help:
     log:
         "results/logs/help.log",
+    localrule: True
     container:
         None
-    localrule: True
     shell:
         "python -m opatlas datasets | tee {log}"
 
@@ -36,10 +36,10 @@ rule unknown_target:
         "results/{target}",
     log:
         "results/logs/unknown_target/{target}.log",
-    container:
-        None
-    localrule: True
     wildcard_constraints:
         target=r"(?!(shards|attempts|queues|plans|tables|quarantine|logs|benchmarks)/)(?!.*/\.dataset-).+",
+    localrule: True
+    container:
+        None
     shell:
         "false > {log}"

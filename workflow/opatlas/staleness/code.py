@@ -19,9 +19,29 @@ from opatlas.errors import UserError
 PACKAGE = "opatlas"
 FOLDER = Path(__file__).resolve().parent.parent
 
-# Parts of the harness that carry cases and results but cannot change how long a case takes.
+# What carries cases and results to and fro but cannot change how long a case takes. A worker that imports
+# anything which is neither here nor in its fingerprint refuses.
 HARNESS = frozenset(
-    f"{PACKAGE}.harness.{name}" for name in ("journal", "protocol", "failures", "ticket", "supervisor")
+    {f"{PACKAGE}.errors"}
+    | {
+        f"{PACKAGE}.harness.{name}"
+        for name in (
+            "attempt",
+            "classify",
+            "failures",
+            "journal",
+            "linux",
+            "log",
+            "processes",
+            "proofs",
+            "protocol",
+            "receipt",
+            "signals",
+            "supervisor",
+            "ticket",
+            "workers",
+        )
+    }
 )
 
 # Fields of syntax nodes that differ between Python versions without a change of meaning.
@@ -32,6 +52,7 @@ def roots(backend: str, op: str) -> list[str]:
     """The modules that a worker imports by name for one op of one backend."""
     return [
         f"{PACKAGE}.harness.worker",
+        f"{PACKAGE}.harness.environment",
         f"{PACKAGE}.backends.{backend}.runtime",
         f"{PACKAGE}.backends.{backend}.{op}",
         f"{PACKAGE}.ops.{op}.case",
