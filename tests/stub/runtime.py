@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opatlas.backends.stub import misbehave
 from opatlas.backends.stub.script import script
 from opatlas.measuring.call import Call
 from opatlas.measuring.errors import InvalidMeasurement
@@ -42,6 +43,7 @@ class StubDevice:
         return 1 << 30
 
     def facts(self) -> dict[str, Any]:
+        misbehave.by_name(script().get("opening", "fine"))(self)
         return {"device": "stub", "sm": None, "uuid": "STUB-0", **script().get("facts", {})}
 
     def measure(self, call: Call) -> Any:

@@ -1,10 +1,11 @@
 """How cases behave, as the JSON file named by OPATLAS_STUB says; without it all of them are well behaved.
 
-    {"versions": {"framework": "2.0.0"}, "facts": {"sm": 90}, "seconds": 0.001,
+    {"versions": {"framework": "2.0.0"}, "facts": {"sm": 90}, "seconds": 0.001, "opening": "abort",
      "cases": {"gemm/*/m=4/*": "segfault", "gemm/*/m=5/*": ["out_of_memory", "fine"]}}
 
 The keys of `cases` are ids or patterns of them, the first that fits counts. A list gives one behaviour per
-run of the case, the last one for all further runs; `build:NAME` misbehaves in the build instead of the run.
+run of the case, the last one for all further runs; `build:NAME` misbehaves in the build instead of the run,
+`opening` before the first case; `seconds` is how long each run takes.
 Each run of a case adds its id and the worker's pid as a line to the file `<OPATLAS_STUB>.runs`.
 """
 

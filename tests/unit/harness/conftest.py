@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class Shard:
     scratch: Path
     environment: dict[str, str] = field(default_factory=dict)
 
+    case_id = staticmethod(case_id)
+
     @property
     def ticket(self) -> Path:
         return self.folder / "todo.ticket.json"
@@ -92,8 +94,8 @@ class Shard:
         named = {case_id(key) if isinstance(key, int) else key: value for key, value in cases.items()}
         self.script.write_text(json.dumps({"cases": named, **more}))
 
-    def start(self, **popen: Any) -> subprocess.Popen[str]:
-        """The supervisor as a process; its environment is not clean on purpose."""
+    def start(self, command: list[str] | None = None) -> subprocess.Popen[str]:
+        """The supervisor as a process."""
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.tree),
@@ -102,12 +104,11 @@ class Shard:
             **self.environment,
         }
         return subprocess.Popen(
-            [sys.executable, "-m", "opatlas.harness.supervisor", str(self.ticket)],
+            command or [sys.executable, "-m", "opatlas.harness.supervisor", str(self.ticket)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            **popen,
         )
 
     def run(self, expect: int = 0, timeout: float = 60) -> str:
@@ -119,6 +120,22 @@ class Shard:
             process.kill()
         assert process.returncode == expect, (process.returncode, out, errors, self.log())
         return errors
+
+    def done(self) -> Any:
+        """The receipt."""
+        return json.loads(self.receipt.read_text())
+
+    def runs(self, m: int) -> int:
+        """How often a case was run, by the stub's own count."""
+        lines = Path(f"{self.script}.runs").read_text().splitlines()
+        return sum(line.split()[0] == case_id(m) for line in lines)
+
+    def records(self) -> list[journal.Record]:
+        """All records of all attempts, in the order of the files and of writing."""
+        return [record for path in self.journals() for record in journal.records(path)]
+
+    def journals(self) -> list[Path]:
+        return sorted(self.folder.glob("*.journal"))
 
     def read(self) -> journal.Journals:
         return journal.read(self.folder, CONTEXT)
@@ -137,11 +154,20 @@ class Shard:
         return "".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
 
 
+@pytest.fixture(scope="session")
+def new_shard(tree: Path) -> Callable[[Path], Shard]:
+    def make(folder: Path) -> Shard:
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        shard = Shard(tree, folder / "attempts" / "s-01-ffff", folder / "script.json", scratch)
+        shard.behave({})
+        return shard
+
+    return make
+
+
 @pytest.fixture
-def shard(tree: Path, tmp_path: Path) -> Iterator[Shard]:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    shard = Shard(tree, tmp_path / "attempts" / "s-01-ffff", tmp_path / "script.json", scratch)
-    shard.behave({})
+def shard(new_shard: Callable[[Path], Shard], tmp_path: Path) -> Iterator[Shard]:
+    shard = new_shard(tmp_path)
     yield shard
-    assert list(scratch.glob("opatlas-*")) == [], "a job folder was left behind"
+    assert list(shard.scratch.glob("opatlas-*")) == [], "a job folder was left behind"
