@@ -94,8 +94,8 @@ class Shard:
         named = {case_id(key) if isinstance(key, int) else key: value for key, value in cases.items()}
         self.script.write_text(json.dumps({"cases": named, **more}))
 
-    def start(self, command: list[str] | None = None) -> subprocess.Popen[str]:
-        """The supervisor as a process."""
+    def start(self, prelude: str = "") -> subprocess.Popen[str]:
+        """The supervisor as a process, after some lines of Python."""
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.tree),
@@ -103,8 +103,11 @@ class Shard:
             "TMPDIR": str(self.scratch),
             **self.environment,
         }
+        module = "opatlas.harness.supervisor"
+        code = f"{prelude}\nimport runpy\nrunpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
+        how = ["-c", code] if prelude else ["-m", module]
         return subprocess.Popen(
-            command or [sys.executable, "-m", "opatlas.harness.supervisor", str(self.ticket)],
+            [sys.executable, *how, str(self.ticket)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

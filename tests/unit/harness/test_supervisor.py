@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -319,9 +318,7 @@ def test_a_ticket_that_is_none_is_one_line(shard, text, message):
 def test_a_full_disk_ends_with_one_line_and_a_valid_journal(shard):
     """The limit on a file's size stands for the disk's: writing stops in the middle of a record too."""
     shard.plan(40)
-    limit = "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); "
-    code = limit + "runpy.run_module('opatlas.harness.supervisor', run_name='__main__')"
-    process = shard.start(command=[sys.executable, "-c", code, str(shard.ticket)])
+    process = shard.start("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))")
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "the disk is full; what is measured so far is kept, free some space" in errors
@@ -342,13 +339,11 @@ def test_eight_supervisors_at_once_mix_nothing_where_flock_always_succeeds(shard
     for folder in folders:
         folder.mkdir()
     shards = [new_shard(folder) for folder in folders]
-    patch = "import fcntl, sys, runpy; fcntl.flock = fcntl.lockf = lambda *_: None; "
-    code = patch + "runpy.run_module('opatlas.harness.supervisor', run_name='__main__')"
     processes = []
     for one in shards:
         one.scratch = shard.scratch
         one.plan(6)
-        processes.append(one.start(command=[sys.executable, "-c", code, str(one.ticket)]))
+        processes.append(one.start("import fcntl; fcntl.flock = fcntl.lockf = lambda *_: None"))
     for one, process in zip(shards, processes, strict=True):
         _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (0, "")
