@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,7 @@ def test_no_cache_or_home_of_the_user_is_in_sight(shard, tmp_path):
 
 
 def test_user_site_packages_do_not_shadow_the_framework(shard, tmp_path):
-    version = f"python{'.'.join(map(str, os.sys.version_info[:2]))}"
+    version = f"python{'.'.join(map(str, sys.version_info[:2]))}"
     for module in ("json", "sitecustomize", "usercustomize"):
         path = tmp_path / f"home/.local/lib/{version}/site-packages/{module}.py"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,6 @@ def write(ticket: Ticket, journals: journal.Journals) -> None:
         raise ValueError(f"{len(missing)} cases have no outcome, the first is {missing[0].case}")
     outcomes = [journals.outcomes[key] for key in keys]
     kinds = Counter(outcome["record"] for outcome in outcomes)
-    used = {outcome["attempt"] for outcome in outcomes}
     document = {
         "format": FORMAT,
         "dataset": ticket.dataset,
@@ -33,16 +32,19 @@ def write(ticket: Ticket, journals: journal.Journals) -> None:
         "cases": len(keys),
         "rows": kinds["row"],
         "failures": kinds["failure"],
-        "attempts": [_attempt(ticket.folder, name) for name in journals.attempts if name in used],
+        "attempts": [
+            {"attempt": name, "end": journals.ends.get(name, {}).get("reason"), **_files(ticket.folder, name)}
+            for name in journals.attempts
+        ],
     }
     _replace(ticket.receipt, json.dumps(document, indent=1).encode() + b"\n")
 
 
-def _attempt(folder: Path, attempt: str) -> dict[str, Any]:
-    """Names an attempt's files, with their sizes and hashes now: both only ever grow."""
-    files = {kind: (folder / f"attempt-{attempt}.{kind}") for kind in ("journal", "log")}
-    entry: dict[str, Any] = {"attempt": attempt}
-    for kind, path in files.items():
+def _files(folder: Path, attempt: str) -> dict[str, Any]:
+    """Journal and log of an attempt with their sizes and hashes now; one that is still alive appends more."""
+    entry = {}
+    for kind in ("journal", "log"):
+        path = folder / f"attempt-{attempt}.{kind}"
         content = path.read_bytes() if path.exists() else b""
         entry[kind] = {
             "file": path.name,
