@@ -14,7 +14,7 @@ import torch
 
 from opatlas.measuring.caches import cache_hashes
 from opatlas.measuring.call import Call
-from opatlas.measuring.honesty import require_recomputed, run_guarded
+from opatlas.measuring.honesty import require_recomputed, run_guarded, sampled
 from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.pool import Pool
 from opatlas.measuring.rotation import copies_for_cold
@@ -32,7 +32,7 @@ class CpuDevice:
         self.torch_device = torch.device("cpu")
         self.settings = settings
         self.cache_bytes = last_level_cache_bytes()
-        self._pool = Pool(self.torch_device)
+        self._pool = Pool(self.torch_device, unused_bytes)
         self._cores, self._claims = claim_cores(settings.cpu_threads)
         os.sched_setaffinity(0, self._cores)
         torch.set_num_threads(settings.cpu_threads)
@@ -45,7 +45,7 @@ class CpuDevice:
         return self._pool.normal(shape, dtype, scale)
 
     def free_bytes(self) -> int:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + self._pool.bytes
+        return unused_bytes() + self._pool.free_bytes
 
     def measure(self, call: Call) -> Measurement:
         try:
@@ -56,7 +56,7 @@ class CpuDevice:
     def _measure(self, call: Call) -> Measurement:
         run = call.run
         first = run_guarded(lambda: run(0)) if call.inputs == "random" else run(0)
-        require_recomputed(first, lambda: run(0))
+        require_recomputed(sampled(first), first, lambda: run(0))
         del first
         done = 0
 
@@ -116,6 +116,10 @@ class CpuDevice:
 
     def reset(self) -> None:
         self._pool.clear()
+
+
+def unused_bytes() -> int:
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def last_level_cache_bytes() -> int:

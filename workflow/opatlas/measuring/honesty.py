@@ -110,24 +110,28 @@ def _unwritten(output: Any) -> list[Any]:
     return checks
 
 
-def require_recomputed(output: Any, again: Callable[[], Any]) -> None:
-    """InvalidMeasurement("no_write") unless `again()` computes `output` anew.
+def sampled(output: Any) -> list[Any]:
+    """A few thousand values of each tensor, kept apart from it."""
+    return [evenly(tensor).clone() for tensor in tensors(output)]
 
-    `output` is what a run has just returned; it is poisoned, and what `again` returns (the same
-    tensors for a graph replay, new ones for a plain call) must be whole, finite and the same values.
+
+def require_recomputed(expected: list[Any], target: Any, again: Callable[[], Any]) -> None:
+    """InvalidMeasurement("no_write") unless `again()` computes its output anew.
+
+    `target` is what an earlier run returned, or the memory that a graph writes; it is poisoned. What
+    `again` then returns must be whole, finite, and agree with `expected`, a plain run's `sampled`.
     """
-    before = [evenly(tensor).clone() for tensor in tensors(output)]
-    poison(output)
-    after = again()
-    checks = _unwritten(after)
-    apart = []
-    for old, tensor in zip(before, tensors(after), strict=True):
-        new = evenly(tensor)
-        apart.append((new - old).norm() > AGREEMENT * old.norm())
-    if not checks:
+    if not expected:
         raise InvalidMeasurement("no_write", "the call returns no tensor that could be checked")
-    unwritten, differs = torch.stack([torch.stack(checks).any(), torch.stack(apart).any()]).tolist()
-    if unwritten:
-        raise InvalidMeasurement("no_write", "a repetition left its poisoned output unwritten")
+    poison(target)
+    output = again()
+    unwritten = torch.stack(_unwritten(output)).any()
+    apart = [
+        (evenly(tensor) - old).norm() > AGREEMENT * old.norm()
+        for old, tensor in zip(expected, tensors(output), strict=True)
+    ]
+    left, differs = torch.stack([unwritten, torch.stack(apart).any()]).tolist()
+    if left:
+        raise InvalidMeasurement("no_write", "the output is not finite, or a repetition left poison in it")
     if differs:
-        raise InvalidMeasurement("no_write", "a repetition computed other values than the first run")
+        raise InvalidMeasurement("no_write", "a repetition computed other values than a plain run")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -24,8 +24,9 @@ class Pool:
     rewind after a `clear`: the weights of a build stay, the activations of a case go.
     """
 
-    def __init__(self, torch_device: Any) -> None:
+    def __init__(self, torch_device: Any, unused_bytes: Callable[[], int]) -> None:
         self._device = torch_device
+        self._unused_bytes = unused_bytes
         self._blocks: dict[tuple[Any, float], Any] = {}
         self._used: dict[tuple[Any, float], int] = {}
         self._kept: dict[tuple[Any, float], int] | None = None
@@ -36,9 +37,13 @@ class Pool:
         start = self._used.get(key, 0)
         block = self._blocks.get(key)
         if block is None or start + size > block.numel():
-            # Slices of the old block stay valid: they hold its memory.
             have = 0 if block is None else block.numel()
-            block = self._fill(max(size, min(2 * have, have + (1 << 29)), TILE), dtype, scale)
+            # Slices of the old block stay valid: they hold its memory.
+            self._blocks.pop(key, None)
+            del block
+            if 1.1 * size * dtype.itemsize > self._unused_bytes():
+                self._drop_unused()
+            block = self._fill(max(size, min(2 * have, have + (1 << 28)), TILE), dtype, scale)
             self._blocks[key] = block
             start = 0
             if self._kept is not None:
@@ -55,14 +60,18 @@ class Pool:
         self._used = {}
         self._kept = None
 
-    def drop(self) -> None:
-        """Gives the memory back."""
-        self.clear()
-        self._blocks = {}
-
     @property
     def bytes(self) -> int:
         return sum(block.numel() * block.element_size() for block in self._blocks.values())
+
+    @property
+    def free_bytes(self) -> int:
+        """What can still be sliced from the blocks, or given back."""
+        used = sum(size * dtype.itemsize for (dtype, _), size in self._used.items())
+        return max(0, int(self.bytes - used))
+
+    def _drop_unused(self) -> None:
+        self._blocks = {key: block for key, block in self._blocks.items() if self._used.get(key)}
 
     def _fill(self, size: int, dtype: Any, scale: float) -> Any:
         generator = torch.Generator(self._device).manual_seed(SEED)

@@ -1,11 +1,28 @@
-"""How many copies of the weights make each of them cold, and how calls are cut into bursts."""
+"""How many copies of the weights make each of them cold, and how their turns are cut into bursts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 MARGIN = 2
 """Bytes touched between two uses of one copy, in cache sizes. Real replacement is not LRU."""
+
+MOST_CALLS = 64
+"""Calls of one burst: more cost host time without making the mean over them more exact."""
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """`orders` holds, for each burst in turn, the copies that its calls use.
+
+    Where rotation alone cannot make them cold (`evict`), MARGIN caches of other data are read before
+    each burst, and no burst uses a copy twice.
+    """
+
+    orders: tuple[tuple[int, ...], ...]
+    evict: bool
+    bytes_between_uses: int
 
 
 def copies_for_cold(bytes_per_copy: int, cache_bytes: int) -> int:
@@ -17,9 +34,43 @@ def copies_for_cold(bytes_per_copy: int, cache_bytes: int) -> int:
 
 def bytes_between_uses(order: Sequence[int], bytes_per_copy: int) -> int:
     """Fewest bytes of other copies read between two uses of one copy, when `order` repeats for ever."""
-    twice = list(order) * 2
+    last: dict[int, int] = {}
     fewest = len(set(order)) - 1
-    for start, copy in enumerate(order):
-        end = twice.index(copy, start + 1)
-        fewest = min(fewest, len(set(twice[start + 1 : end])))
+    twice = list(order) * 2
+    for position, copy in enumerate(twice):
+        if copy in last:
+            fewest = min(fewest, len(set(twice[last[copy] + 1 : position])))
+        last[copy] = position
     return fewest * bytes_per_copy
+
+
+def cut(
+    copies: int,
+    bytes_per_copy: int,
+    cache_bytes: int,
+    call_s: float,
+    sample_s: float,
+    burst_s: float,
+) -> Rotation:
+    """Bursts of about `sample_s`, at most `burst_s` unless one call is longer, every copy cold.
+
+    `call_s` is the estimated time of one call. Copies are used in turn, over as many bursts as that
+    takes; the copies between two uses of one must be MARGIN caches, or else the cache is evicted.
+    """
+    aim = max(1, min(MOST_CALLS, round(sample_s / call_s)))
+    most = max(1, min(MOST_CALLS, int(burst_s / call_s)))
+    if copies < copies_for_cold(bytes_per_copy, cache_bytes):
+        calls = max(1, min(aim, copies - 1))
+        return Rotation((tuple(range(calls)),), True, MARGIN * cache_bytes)
+    rounds = max(1, min(-(-aim // copies), most // copies))
+    turn = [call % copies for call in range(rounds * copies)]
+    bursts = -(-len(turn) // most)
+    size, longer = divmod(len(turn), bursts)
+    orders, start = [], 0
+    for burst in range(bursts):
+        end = start + size + (burst < longer)
+        orders.append(tuple(turn[start:end]))
+        start = end
+    between = bytes_between_uses(turn, bytes_per_copy)
+    assert not bytes_per_copy or between >= MARGIN * cache_bytes
+    return Rotation(tuple(orders), False, between)

@@ -50,13 +50,15 @@ class Sampler:
 
     `next(now)` -> Take, Rest or Stop; then `took(sample)` for a good sample or `void(reason)` for one
     that may not count. The first good sample after the start and after every rest is dropped: the
-    device was idle before it. Void samples are followed by a growing rest. A set with throttled
-    samples is thrown away once, after a pause; if it comes back throttled it stays and is flagged.
+    device was idle before it. From the second sample in a row at a low clock on, rests grow. A set
+    with throttled samples is thrown away once, after a pause; if it comes back throttled it stays and
+    is flagged. `first_look` replaces `min_samples` of the settings.
     """
 
     settings: Settings
     budget_s: float
     started: float
+    first_look: int | None = None
     samples: list[Sample] = field(default_factory=list)
     voids: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
@@ -68,7 +70,7 @@ class Sampler:
     _next_look: int = 0
 
     def __post_init__(self) -> None:
-        self._next_look = self.settings.min_samples
+        self._next_look = self.first_look or self.settings.min_samples
 
     def next(self, now: float) -> Take | Rest | Stop:
         if self._rest_s:
@@ -80,7 +82,7 @@ class Sampler:
         if self.throttled and not self.repeats and now - self.started < self.budget_s:
             self.repeats += 1
             self.samples.clear()
-            self._next_look = self.settings.min_samples
+            self.__post_init__()
             self._drop = True
             return Rest(self.settings.pause_s)
         return Stop(reason)
@@ -101,7 +103,8 @@ class Sampler:
         """
         self.voids[reason] = self.voids.get(reason, 0) + 1
         self._voids_in_a_row += 1
-        self._rest_s = FIRST_REST_S * GROWTH ** (self._voids_in_a_row - 1)
+        if reason == "low_clock" and self._voids_in_a_row > 1:
+            self._rest_s = FIRST_REST_S * GROWTH ** (self._voids_in_a_row - 2)
         if self._voids_in_a_row >= MOST_VOIDS:
             if reason != "low_clock":
                 raise InvalidMeasurement(reason, f"{MOST_VOIDS} samples in a row were void")

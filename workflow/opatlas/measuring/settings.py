@@ -15,8 +15,9 @@ class Settings:
     Sampling: samples are taken until the full 95 % confidence interval of the median is at most
     `target_ci` of the median, looked at when there are `min_samples`, then half as many more each
     time, until `max_samples` or until the budget (`budget_s` on a GPU, `cpu_budget_s` on a CPU) is
-    spent. At least `floor_samples` are always taken: with fewer there is no 95 % interval. A set
-    whose interval is wider than `unstable_ci` of its median is no measurement.
+    spent. At least `floor_samples` are always taken: with fewer there is no 95 % interval; calls
+    longer than `burst_s` are looked at from then on. A set whose interval is wider than `unstable_ci`
+    of its median is no measurement.
 
     Power state (GPU): one burst of work takes at most `burst_s`, if a single call is not longer, and
     aims at `sample_s`; the device works at most `duty` of the time; a sample counts only if the clock
@@ -47,7 +48,7 @@ class Settings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
         """Settings with these values over the defaults; ValueError names every wrong key and type."""
-        kinds = {field.name: type(field.default) for field in dataclasses.fields(cls)}
+        kinds: dict[str, Any] = {f.name: type(f.default) for f in dataclasses.fields(cls)}
         wrong = []
         for key, value in values.items():
             kind = kinds.get(key)

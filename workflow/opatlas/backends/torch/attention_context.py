@@ -21,7 +21,7 @@ def build(case: Case, device: Device) -> Built:
 
 
 def call(built: Built, case: Case, device: Device) -> Call:
-    dtype = operand_dtype(case.dtype, case.kv_dtype)
+    dtype = operand_dtype(case.dtype, case.kv_dtype, case.variant)
     masked = windowed(case)
     tokens = case.batch * case.isl
     query, key = case.heads * case.head_dim, case.kv_heads * case.head_dim

@@ -20,7 +20,7 @@ def build(case: Case, device: Device) -> Built:
 
 def call(built: Built, case: Case, device: Device) -> Call:
     """Each copy is a KV cache [2, batch, kv_len, kv_heads, head_dim], read from its window on."""
-    dtype = operand_dtype(case.dtype, case.kv_dtype)
+    dtype = operand_dtype(case.dtype, case.kv_dtype, case.variant)
     size = kv_bytes(case, dtype.itemsize)
     copies = device.copies(size)
     shape = (2, case.batch, case.kv_len, case.kv_heads, case.head_dim)

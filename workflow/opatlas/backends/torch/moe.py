@@ -30,6 +30,11 @@ def build(case: Case, device: Device) -> Built:
     dtype = torch_dtype(case.dtype)
     if case.dtype == "fp8":
         raise Unsupported("torch._grouped_mm takes no fp8 operands")
+    if case.routing or case.activation:
+        raise Unsupported(
+            "the layer written here has a softmax router and gated SiLU experts, "
+            f"not {' and '.join(filter(None, (case.routing, case.activation)))}"
+        )
     local, inter = inputs.local_experts(case), inputs.local_inter(case)
     # One token reads the fewest weights, and must find them cold too.
     fewest = -(-case.topk // case.ep)

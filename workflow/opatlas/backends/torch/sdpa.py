@@ -13,8 +13,10 @@ from opatlas.backends.torch.dtypes import torch_dtype
 from opatlas.measuring.errors import Unsupported
 
 
-def operand_dtype(dtype: str, kv_dtype: str) -> Any:
-    """The one precision of q, k and v; Unsupported where they differ or are 8 bits wide."""
+def operand_dtype(dtype: str, kv_dtype: str, variant: str) -> Any:
+    """The one precision of q, k and v; Unsupported where SDPA cannot do what the layer needs."""
+    if variant:
+        raise Unsupported(f"scaled_dot_product_attention has no {variant}")
     if dtype != kv_dtype or dtype == "fp8":
         raise Unsupported(
             "scaled_dot_product_attention takes q, k and v of one precision of 16 or 32 bits, "

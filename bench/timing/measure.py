@@ -1,0 +1,159 @@
+"""Measures the cases of a CSV in a shuffled order in this process, and says where the time goes.
+
+    python bench/timing/measure.py cases.csv --order 1 --out run1.csv [--spans] [--sustained]
+
+`--spans` adds CUPTI's own figure for each case, after all of them have been measured. A case that
+yields no row is written with its failure. The last lines printed are the speed and its break-down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import functools
+import importlib
+import json
+import random
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+BEGAN = time.perf_counter()
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow"))
+
+from opatlas.measuring import cuda, work  # noqa: E402
+from opatlas.measuring.bursts import BurstTimer  # noqa: E402
+from opatlas.measuring.device import Device, open_device  # noqa: E402
+from opatlas.measuring.settings import Settings  # noqa: E402
+from opatlas.measuring.statistics import median  # noqa: E402
+from opatlas.ops.ids import parse_id  # noqa: E402
+
+COLUMNS = [
+    "id", "flops", "weight_and_kv_bytes", "position", "latency", "latency_mad", "latency_ci",
+    "samples", "stop_reason", "timing_method", "sm_clock_mhz", "throttled", "latency_sustained",
+    "sm_clock_sustained_mhz", "calls_per_sample", "bytes_between_uses", "evicted", "void_samples",
+    "repeated_sets", "throttle_reasons", "kernel_source", "kernels_per_call", "kernel", "seconds",
+    "spans_ms", "failure",
+]  # fmt: skip
+
+
+class StopWatch:
+    """Seconds spent inside functions that are wrapped, their inner wrapped calls taken out."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._inner = [0.0]
+
+    def wrap(self, owner: Any, name: str, label: str) -> None:
+        function = getattr(owner, name)
+
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            begin = time.perf_counter()
+            self._inner.append(0.0)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                whole = time.perf_counter() - begin
+                self.seconds[label] += whole - self._inner.pop()
+                self._inner[-1] += whole
+
+        setattr(owner, name, timed)
+
+
+def watch() -> StopWatch:
+    clock = StopWatch()
+    clock.wrap(cuda, "run_guarded", "first run and input guard")
+    clock.wrap(cuda.CudaDevice, "_size", "estimate")
+    clock.wrap(work, "Graph", "capture")
+    clock.wrap(work, "sampled", "plain run for comparison")
+    clock.wrap(work, "require_recomputed", "poison, replay, compare")
+    clock.wrap(cuda, "measure_work", "sampling loop")
+    clock.wrap(BurstTimer, "time", "bursts and their waiting")
+    clock.wrap(cuda, "captured", "kernel names and the rest of preparation")
+    clock.wrap(work.Work, "release", "release of graphs")
+    return clock
+
+
+def measure(device: Device, backend: str, row: dict[str, str]) -> dict[str, Any]:
+    op, case = parse_id(row["id"])
+    runner = importlib.import_module(f"opatlas.backends.{backend}.{op}")
+    begin = time.perf_counter()
+    try:
+        device.check_alone()
+        built = runner.build(case, device)
+        measured = device.measure(runner.call(built, case, device))
+        device.synchronize()
+        source = runner.kernel_source(built, case)
+    except Exception as error:
+        return {**row, "failure": f"{type(error).__name__}: {error}".partition("\n")[0][:300]}
+    finally:
+        device.reset()
+    values = {key: value for key, value in vars(measured).items() if key in COLUMNS}
+    notes = {key: value for key, value in measured.notes.items() if key in COLUMNS}
+    return {
+        **row, **values, **notes,
+        "kernel_source": source,
+        "kernels_per_call": len(measured.kernels),
+        "kernel": (measured.kernels or ("",))[0][:100],
+        "seconds": round(time.perf_counter() - begin, 5),
+    }  # fmt: skip
+
+
+def spans(device: Any, backend: str, case_id: str) -> float | None:
+    op, case = parse_id(case_id)
+    runner = importlib.import_module(f"opatlas.backends.{backend}.{op}")
+    try:
+        return median(device.spans(runner.call(runner.build(case, device), case, device)))
+    finally:
+        device.reset()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("cases", type=Path)
+    parser.add_argument("--backend", default="torch")
+    parser.add_argument("--order", type=int, required=True, help="seed of the order")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--spans", action="store_true")
+    parser.add_argument("--sustained", action="store_true")
+    arguments = parser.parse_args()
+    with arguments.cases.open() as file:
+        rows = list(csv.DictReader(file))
+    random.Random(arguments.order).shuffle(rows)
+    device = open_device(Settings(sustained=arguments.sustained), {"sm": 90})
+    device.synchronize()
+    print(f"start-up {time.perf_counter() - BEGAN:.2f} s, order seed {arguments.order}")
+    print(json.dumps(device.facts()))
+    clock = watch()
+    results: list[dict[str, Any]] = []
+    for position, row in enumerate(rows):
+        results.append({**measure(device, arguments.backend, row), "position": position})
+    times: dict[str, list[float]] = defaultdict(list)
+    for result in results:
+        if "seconds" in result:
+            times[result["id"].partition("/")[0]].append(result["seconds"])
+    for op, seconds in times.items():
+        rate = len(seconds) / sum(seconds)
+        print(f"{op}: {len(seconds)} cases, {rate:.1f} a second, median {median(seconds):.4f} s")
+    whole = sum(map(sum, times.values()))
+    count = sum(map(len, times.values()))
+    clock.seconds["building inputs and all else"] = whole - sum(clock.seconds.values())
+    for label, seconds in sorted(clock.seconds.items(), key=lambda item: -item[1]):
+        print(f"  {label}: {seconds / count * 1e3:.3f} ms a case, {seconds / whole:.1%}")
+    if arguments.spans:
+        for result in results:
+            if result.get("timing_method") == "cuda_graph":
+                result["spans_ms"] = spans(device, arguments.backend, result["id"])
+    with arguments.out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(results)
+    failures = [result["failure"] for result in results if "failure" in result]
+    print(f"{len(results) - len(failures)} rows, {len(failures)} failures", *failures, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""The calls of a case made ready for bursts, and the loop that samples them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from opatlas.measuring.bursts import Burst
+from opatlas.measuring.call import Call
+from opatlas.measuring.graphs import Graph, kernels_of_a_call
+from opatlas.measuring.honesty import require_recomputed, sampled
+from opatlas.measuring.measurement import Measurement
+from opatlas.measuring.rotation import Rotation
+from opatlas.measuring.sampling import Rest, Sample, Sampler, Stop
+from opatlas.measuring.settings import Settings
+from opatlas.measuring.statistics import median
+
+
+class Timer(Protocol):
+    """What the loop needs of a BurstTimer."""
+
+    nominal_clock: float
+
+    def time(
+        self,
+        work: Callable[[], Any],
+        expected_s: float,
+        lead: Callable[[], Any] | None = None,
+    ) -> Burst: ...
+
+    def rest(self, seconds: float, throttled: bool) -> None: ...
+
+
+@dataclass
+class Work:
+    """Bursts that are run in turn: `calls[b]` calls in burst b, after `lead`, which is not timed.
+
+    `overhead_s` is what timing a burst costs beside its calls. `kernels` are those of one call.
+    """
+
+    method: str
+    bursts: Sequence[Callable[[], Any]]
+    calls: Sequence[int]
+    overhead_s: float
+    lead: Callable[[], Any] | None = None
+    kernels: tuple[str, ...] = ()
+    graphs: list[Graph] = field(default_factory=list)
+    lead_kernels: int = 0
+
+    def release(self) -> None:
+        for graph in self.graphs:
+            graph.release()
+
+
+def captured(call: Call, rotation: Rotation, evict: Callable[[], Any], pool: Any, overhead_s: float) -> Work:
+    """Each burst as a graph whose replay is proven to compute; NotCaptured where there can be none."""
+    graphs: list[Graph] = []
+    try:
+        for order in rotation.orders:
+            graphs.append(Graph(call.run, order, pool))
+        first, timed = graphs[0], list(graphs)
+        kernels = kernels_of_a_call([(graph.nodes, len(graph.order)) for graph in timed])
+        expected = sampled(call.run(first.order[-1]))
+
+        def again() -> Any:
+            first.replay()
+            return first.output
+
+        require_recomputed(expected, first.output, again)
+        lead = None
+        if rotation.evict:
+            graphs.append(Graph(_leader(call, rotation, evict), (0,), pool))
+            lead = graphs[-1].replay
+    except BaseException:
+        for graph in graphs:
+            graph.release()
+        raise
+    replays = [graph.replay for graph in timed]
+    calls = [len(graph.order) for graph in timed]
+    lead_kernels = len(graphs[-1].nodes) if lead else 0
+    return Work("cuda_graph", replays, calls, overhead_s, lead, kernels, graphs, lead_kernels)
+
+
+def queued(call: Call, rotation: Rotation, evict: Callable[[], Any], overhead_s: float) -> Work:
+    """Each burst as plain calls, to be queued while the device is blocked."""
+    target = call.run(0)
+    require_recomputed(sampled(target), target, lambda: call.run(0))
+
+    def burst(order: Sequence[int]) -> Callable[[], Any]:
+        def run() -> None:
+            for i in order:
+                call.run(i)
+
+        return run
+
+    leader = _leader(call, rotation, evict)
+    return Work(
+        "blocked_eager",
+        [burst(order) for order in rotation.orders],
+        [len(order) for order in rotation.orders],
+        overhead_s,
+        (lambda: leader(0)) if rotation.evict else None,
+    )
+
+
+def _leader(call: Call, rotation: Rotation, evict: Callable[[], Any]) -> Callable[[int], Any]:
+    """Evicts, then makes the activations warm by a call on a copy that the burst does not use."""
+    spare = len(rotation.orders[0]) % call.copies
+
+    def lead(_: int) -> Any:
+        evict()
+        return call.run(spare)
+
+    return lead
+
+
+def measure_work(
+    work: Work,
+    timer: Timer,
+    settings: Settings,
+    call_s: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Measurement:
+    """Samples until the rule of `settings` says stop; `call_s` is the estimated time of one call.
+
+    InvalidMeasurement where the host could not be hidden, or the samples say nothing.
+    """
+    # A call longer than a burst is its own mean over a long time, so it may converge sooner.
+    first_look = settings.floor_samples if call_s > settings.burst_s else None
+    sampler = Sampler(settings, settings.budget_s, clock(), first_look)
+    floor = settings.clock_floor * timer.nominal_clock
+    turn = 0
+    powers: list[float] = []
+    reasons: set[str] = set()
+    temperature: int | None = None
+    while not isinstance(step := sampler.next(clock()), Stop):
+        if isinstance(step, Rest):
+            timer.rest(step.seconds, bool(reasons))
+            continue
+        which = turn % len(work.bursts)
+        turn += 1
+        burst = timer.time(work.bursts[which], work.calls[which] * call_s, work.lead)
+        reasons.update(burst.reading.reasons)
+        temperature = burst.reading.temperature_c
+        if burst.reading.power_w is not None:
+            powers.append(burst.reading.power_w)
+        if not burst.hidden:
+            sampler.void("host_bound")
+        elif burst.clock_before < floor and not sampler.accepts_low_clock:
+            sampler.void("low_clock")
+        else:
+            latency = (burst.seconds - work.overhead_s) / work.calls[which] * 1e3
+            throttled = bool(burst.reading.reasons) or burst.clock < floor
+            sampler.took(Sample(latency, burst.clock, throttled))
+    summary = sampler.summary()
+    return Measurement(
+        latency=summary.latency,
+        latency_mad=summary.latency_mad,
+        latency_ci=summary.latency_ci,
+        samples=summary.samples,
+        stop_reason=step.reason,
+        timing_method=work.method,
+        sm_clock_mhz=summary.sm_clock_mhz,
+        throttled=summary.throttled,
+        power_w=median(powers) if powers else None,
+        kernels=work.kernels,
+        notes={
+            "calls_per_sample": list(work.calls),
+            "far_outliers": summary.far_outliers,
+            "void_samples": dict(sampler.voids),
+            "repeated_sets": sampler.repeats,
+            "throttle_reasons": sorted(reasons),
+            "temperature_c": temperature,
+        },
+    )
