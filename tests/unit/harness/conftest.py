@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,31 +14,17 @@ from typing import Any
 import pytest
 from opatlas.harness import journal
 
-ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(Path(__file__).parents[2]))
+import stub_tree
+from stub_tree import case_id
+
 CONTEXT = "c" * 64
-
-
-def case_id(m: int) -> str:
-    return f"gemm/dtype=bfloat16/m={m}/n=256/k=256"
-
-
-def modules(tree: Path) -> list[str]:
-    """All modules of the package in a tree, by name."""
-    names = []
-    for path in sorted((tree / "opatlas").rglob("*.py")):
-        parts = path.relative_to(tree).with_suffix("").parts
-        names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    return names
 
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for PYTHONPATH."""
-    target = tmp_path_factory.mktemp("tree")
-    ignore = shutil.ignore_patterns("__pycache__", "stub")
-    shutil.copytree(ROOT / "workflow" / "opatlas", target / "opatlas", ignore=ignore)
-    shutil.copytree(ROOT / "tests" / "stub", target / "opatlas" / "backends" / "stub", ignore=ignore)
-    return target
+    return stub_tree.copy_tree(tmp_path_factory.mktemp("tree"))
 
 
 @dataclass
@@ -64,30 +49,8 @@ class Shard:
 
     def plan(self, cases: int | list[dict[str, Any]], **changes: Any) -> None:
         """Writes the ticket: so many cases of one build, or these."""
-        if isinstance(cases, int):
-            cases = [{"id": case_id(m), "build": "b", "cost_s": 0.0} for m in range(1, cases + 1)]
-        limits = {"deadline_floor_s": 30.0, "build_s": 30.0, "start_s": 60.0, "grace_s": 10.0}
-        ticket = {
-            "format": 1,
-            "dataset": "stub/1.0.0/cpu",
-            "backend": "stub",
-            "version": "1.0.0",
-            "op": "gemm",
-            "shard": "s-01",
-            "fingerprint": "f" * 64,
-            "context": CONTEXT,
-            "cases": [{"group": "model bfloat16", **case} for case in cases],
-            "runtime": {"kind": "host"},
-            "expect": {"version": "1.0.0", "sm": None, "device": None},
-            "platform": {},
-            "measure": {},
-            "code": dict.fromkeys(modules(self.tree), "0"),
-            "harness_modules": [],
-            **changes,
-            "run": {**limits, **changes.get("run", {})},
-        }
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.ticket.write_text(json.dumps(ticket))
+        self.ticket.write_text(stub_tree.ticket(self.tree, cases, **changes))
 
     def behave(self, cases: Mapping[str | int, Any], **more: Any) -> None:
         """Says how cases (by m, or by pattern) behave."""

@@ -75,6 +75,7 @@ def test_folders_of_dead_jobs_go_and_those_of_others_stay(tmp_path):
     for name in (dead, other_machine, "atlas"):
         (tmp_path / f"opatlas-{name}").mkdir()
     with environment.scratch({"TMPDIR": str(tmp_path)}) as folder:
+        environment.remove_leftovers({"TMPDIR": str(tmp_path)})
         assert folder.is_dir()
     assert {path.name for path in tmp_path.iterdir()} == {f"opatlas-{other_machine}", "opatlas-atlas"}
 

@@ -153,14 +153,24 @@ def test_a_row_wins_over_a_failure_and_the_first_row_wins(tmp_path):
     assert list(journals.attempts) == ["a1", "a2", "a3"]
 
 
-def test_a_voided_row_loses_to_the_failure_that_voids_it(tmp_path):
-    write(tmp_path, head("a1"), row("x"), row("y"))
-    write(tmp_path, head("a2", "2026-01-02"), failure("x", "a2", voids="a1"), attempt="a2")
-    journals = journal.read(tmp_path)
-    assert {key.case: outcome["record"] for key, outcome in journals.outcomes.items()} == {
-        "x": "failure",
-        "y": "row",
-    }
+@pytest.mark.parametrize(
+    ("met", "then", "counts"),
+    [
+        (row("y", "a2"), None, {"y": "row"}),
+        (row("y", "a2"), failure("x", "a2"), {"y": "row", "x": "failure"}),
+        (row("y", "a2"), {**row("x", "a2"), "record": "cleared", "row": "a1"}, {"y": "row", "x": "row"}),
+        (row("y", "a2"), row("x", "a2"), {"y": "row", "x": "row"}),
+        (failure("y", "a2"), None, {"y": "failure", "x": "row"}),
+    ],
+)
+def test_a_row_under_suspicion_counts_only_when_it_is_cleared(tmp_path, met, then, counts):
+    write(tmp_path, head("a1"), row("x"))
+    after = {"case": "x", "generation": 0, "attempt": "a1"}
+    first = {"class": "cuda_fatal", "phase": "measure", "after": after}
+    later = [{**met, "first": first}, *([then] if then else [])]
+    write(tmp_path, head("a2", "2026-01-02"), *later, attempt="a2")
+    outcomes = journal.read(tmp_path).outcomes
+    assert {key.case: outcome["record"] for key, outcome in outcomes.items()} == counts
 
 
 def test_generations_are_apart(tmp_path):
@@ -173,12 +183,13 @@ def test_strangers_are_left_out_and_named(tmp_path):
     other = write(tmp_path, head("a2", context="d"), row("y", "a2"), attempt="a2")
     headless = write(tmp_path, row("z", "a3"), attempt="a3")
     newer = write(tmp_path, {**head("a4"), "format": 2}, row("w", "a4"), attempt="a4")
-    empty = write(tmp_path, attempt="a5")
+    write(tmp_path, attempt="a5")
     (tmp_path / "gemm_perf.csv").write_text("another backend's staging file")
     journals = journal.read(tmp_path, "c")
     assert list(journals.outcomes) == [Key("x", 0)]
-    for path in (other, headless, newer, empty):
+    for path in (other, headless, newer):
         assert any(problem.startswith(f"{path}: ") for problem in journals.problems)
+    assert len(journals.problems) == 3
 
 
 def test_an_attempt_that_was_lost_names_what_it_was_running(tmp_path):

@@ -55,8 +55,6 @@ class Attempt:
         reason = "error"
         try:
             self._controls("first")
-            for outcome in journals.suspicious():
-                self._blame(outcome)
             for case in todo:
                 if self._stop.reason:
                     break
@@ -91,21 +89,20 @@ class Attempt:
         if isinstance(answer, Failure) and answer.reason == DISK_FULL:
             self._require_space()
         outcome = self._outcome(case, answer, first)
-        if journal.suspect(outcome):
-            self._blame(outcome)
+        if row := journal.suspect(outcome):
+            self._blame(row, outcome)
 
-    def _blame(self, outcome: Record) -> None:
-        """Runs the case before a device error alone: if it breaks its worker, the error was its doing."""
-        previous = outcome["first"]["after"]
-        case = next((case for case in self._ticket.cases if case.key == journal.key_of(previous)), None)
+    def _blame(self, row: Record, outcome: Record) -> None:
+        """Runs the case of a suspected row alone: if it breaks its worker, the device error was its doing."""
+        case = next((case for case in self._ticket.cases if case.key == journal.key_of(row)), None)
         if case is None or self._stop.reason:
             return
         self._replace()
         answer = self._measure(case, settle=True)
         if isinstance(answer, Failure) and answer.leaves_a_broken_worker:
-            self._outcome(case, answer, outcome["first"], voids=previous["attempt"])
+            self._outcome(case, answer, outcome["first"])
         else:
-            self._journal.append(self._record("cleared", case, seen_at=outcome["case"]))
+            self._journal.append(self._record("cleared", case, row=row["attempt"], seen_at=outcome["case"]))
 
     def _measure(self, case: TicketCase, settle: bool = False) -> Answer:
         self._order += 1
@@ -113,7 +110,7 @@ class Attempt:
         self._journal.append(self._record("begin", case))
         return self._workers.measure(case, settle)
 
-    def _outcome(self, case: TicketCase, answer: Answer, first: Record | None, **more: Any) -> Record:
+    def _outcome(self, case: TicketCase, answer: Answer, first: Record | None) -> Record:
         """Writes the one record of a case's outcome."""
         if not isinstance(answer, Failure):
             record = self._record("row", case, rows=answer, first=first)
@@ -122,7 +119,7 @@ class Attempt:
             return record
         repeat = answer.record() if first else None
         record = self._record("failure", case, group=case.group, **answer.record())
-        record.update(first=first, repeat=repeat, **more)
+        record.update(first=first, repeat=repeat)
         self._journal.append(record)
         self._journal.sync()
         self._previous = None

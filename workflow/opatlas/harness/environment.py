@@ -101,14 +101,22 @@ def recorded(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def scratch(outer: Mapping[str, str]) -> Iterator[Path]:
-    """A node-local folder of this job, removed at the end; those of dead jobs go too."""
-    base = Path(outer.get("SLURM_TMPDIR") or outer.get("TMPDIR") or tempfile.gettempdir())
-    for folder in base.glob(f"{PREFIX}*"):
-        if linux.is_dead(folder.name.removeprefix(PREFIX)):
-            shutil.rmtree(folder, ignore_errors=True)
-    folder = base / f"{PREFIX}{linux.identity()}"
+    """A node-local folder of this job, removed at the end."""
+    folder = _local(outer) / f"{PREFIX}{linux.identity()}"
     folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_leftovers(outer: Mapping[str, str]) -> None:
+    """Ends processes and removes folders here that supervisors left which were killed."""
+    linux.kill_leftovers(SUPERVISOR)
+    for folder in _local(outer).glob(f"{PREFIX}*"):
+        if linux.is_dead(folder.name.removeprefix(PREFIX)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _local(outer: Mapping[str, str]) -> Path:
+    return Path(outer.get("SLURM_TMPDIR") or outer.get("TMPDIR") or tempfile.gettempdir())

@@ -119,7 +119,7 @@ class Journals:
     """What the journals of one folder say, for one context.
 
     `outcomes`: exactly one row or failure record per (case, generation): a row wins over a failure, then the
-    first one wins; a row that a later record voids doesn't count. `superseded`: those that don't count.
+    first one wins; a row under suspicion doesn't count. `superseded`: those that don't count.
     `firsts`: failures whose lone repeat has no outcome yet. `interrupted`: how many attempts were lost (or
     are alive) while running a case that has no outcome. `ends`: why attempts ended, by attempt.
     """
@@ -129,50 +129,43 @@ class Journals:
     superseded: list[Record] = field(default_factory=list)
     controls: list[Record] = field(default_factory=list)
     notes: list[Record] = field(default_factory=list)
-    cleared: set[Key] = field(default_factory=set)
     firsts: dict[Key, Record] = field(default_factory=dict)
     interrupted: Counter[Key] = field(default_factory=Counter)
     ends: dict[str, Record] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-
-    def suspicious(self) -> list[Record]:
-        """Outcomes that throw suspicion on the row before them which nobody has looked into yet."""
-        return [
-            outcome
-            for outcome in self.outcomes.values()
-            if (key := suspect(outcome))
-            and key not in self.cleared
-            and self.outcomes.get(key, {}).get("record") == "row"
-        ]
 
 
 def key_of(record: Mapping[str, Any]) -> Key:
     return Key(record["case"], record["generation"])
 
 
-def suspect(outcome: Record) -> Key | None:
-    """The earlier case that may have caused the device error which an outcome had at its first run.
+def suspect(outcome: Record) -> Record | None:
+    """The row (its case, generation and attempt) that may stem from a device which it broke itself.
 
-    An asynchronous error shows late, so the case before is suspected where the one that met the error ran
-    well alone, or had not begun.
+    A device error shows late, so it is that of the case before, where the one that met the error ran well
+    alone or had not begun. The row counts again when a record clears it.
     """
     first = outcome["first"]
     if not first or first["class"] != CUDA_FATAL or not first.get("after"):
         return None
-    return key_of(first["after"]) if outcome["record"] == "row" or first["phase"] == BEFORE else None
+    return dict(first["after"]) if outcome["record"] == "row" or first["phase"] == BEFORE else None
 
 
 def read(folder: Path, context: str | None = None) -> Journals:
     """Reads all journals of an attempts folder; None takes records of every context.
 
-    A journal of another context, or without a readable first record, is left out and named in `problems`.
+    A journal of another context, or without its first record, is left out and named in `problems`.
     """
     journals = Journals()
     files: list[tuple[Record, list[Record]]] = []
     for path in sorted(folder.glob("attempt-*.journal")):
-        head, *rest = list(records(path, journals.problems)) or [{}]
-        if head.get("record") != "attempt":
-            journals.problems.append(f"{path}: has no readable attempt record and is left out")
+        whole = list(records(path, journals.problems))
+        if not whole:
+            # An attempt that was lost before its worker was ready.
+            continue
+        head, *rest = whole
+        if head["record"] != "attempt":
+            journals.problems.append(f"{path}: does not begin with its attempt and is left out")
         elif head["format"] != FORMAT:
             journals.problems.append(f"{path}: is of format {head['format']}, not {FORMAT}, and is left out")
         elif context is not None and head["context"] != context:
@@ -182,6 +175,8 @@ def read(folder: Path, context: str | None = None) -> Journals:
     files.sort(key=lambda file: (file[0]["started"], file[0]["attempt"]))
     running: dict[str, Key] = {}
     found: list[Record] = []
+    suspects: set[tuple[Key, str]] = set()
+    cleared: set[tuple[Key, str]] = set()
     for head, rest in files:
         attempt = head["attempt"]
         journals.attempts[attempt] = head
@@ -192,10 +187,12 @@ def read(folder: Path, context: str | None = None) -> Journals:
                 continue
             if kind in ("row", "failure"):
                 found.append(record)
+                if row := suspect(record):
+                    suspects.add((key_of(row), row["attempt"]))
             elif kind == "first":
                 journals.firsts[key_of(record)] = record
             elif kind == "cleared":
-                journals.cleared.add(key_of(record))
+                cleared.add((key_of(record), record["row"]))
             elif kind == "control":
                 journals.controls.append(record)
             elif kind == "end":
@@ -203,21 +200,20 @@ def read(folder: Path, context: str | None = None) -> Journals:
             else:
                 journals.notes.append(record)
             running.pop(attempt, None)
-    _settle(journals, found)
+    _settle(journals, found, suspects - cleared)
     journals.interrupted.update(key for key in running.values() if key not in journals.outcomes)
     return journals
 
 
-def _settle(journals: Journals, found: list[Record]) -> None:
-    """Chooses the one outcome of each key."""
-    voided = {(key_of(record), record["voids"]) for record in found if "voids" in record}
+def _settle(journals: Journals, found: list[Record], void: set[tuple[Key, str]]) -> None:
+    """Chooses the one outcome of each key; `void` are rows that don't count."""
     for wanted in ("row", "failure"):
         for record in found:
             if record["record"] != wanted:
                 continue
             key = key_of(record)
-            void = wanted == "row" and (key, record["attempt"]) in voided
-            if void or key in journals.outcomes:
+            is_void = wanted == "row" and (key, record["attempt"]) in void
+            if is_void or key in journals.outcomes:
                 journals.superseded.append(record)
             else:
                 journals.outcomes[key] = record

@@ -40,14 +40,13 @@ def main(arguments: list[str]) -> int:
 
 def supervise(ticket: Ticket) -> int:
     """Measures what has no outcome yet; the exit status is that of the program."""
+    environment.remove_leftovers(os.environ)
     journals = journal.read(ticket.folder, ticket.context)
     for problem in journals.problems:
         print(f"opatlas: {problem}", file=sys.stderr)
-    todo = missing(ticket, journals)
-    if todo or journals.suspicious():
+    if todo := missing(ticket, journals):
         linux.no_core_dumps()
         linux.adopt_orphans()
-        linux.kill_leftovers(environment.SUPERVISOR)
         with signals.listening(ticket.run.grace_s) as stop, environment.scratch(os.environ) as folder:
             reason = Attempt(ticket, stop, folder).run(todo, journals)
         if reason is not None:
