@@ -44,6 +44,7 @@ class StopWatch:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
+        self.part = ""
         self._inner = [0.0]
 
     def wrap(self, owner: Any, name: str, label: str) -> None:
@@ -57,7 +58,7 @@ class StopWatch:
                 return function(*args, **kwargs)
             finally:
                 whole = time.perf_counter() - begin
-                self.seconds[label] += whole - self._inner.pop()
+                self.seconds[f"{self.part}: {label}"] += whole - self._inner.pop()
                 self._inner[-1] += whole
 
         setattr(owner, name, timed)
@@ -67,11 +68,13 @@ def watch() -> StopWatch:
     clock = StopWatch()
     clock.wrap(cuda, "run_guarded", "first run and input guard")
     clock.wrap(cuda.CudaDevice, "_size", "estimate")
+    clock.wrap(BurstTimer, "rest", "rests at a low clock")
+    clock.wrap(BurstTimer, "_wait", "waiting for the duty")
     clock.wrap(work, "Graph", "capture")
     clock.wrap(work, "sampled", "plain run for comparison")
     clock.wrap(work, "require_recomputed", "poison, replay, compare")
     clock.wrap(cuda, "measure_work", "sampling loop")
-    clock.wrap(BurstTimer, "time", "bursts and their waiting")
+    clock.wrap(BurstTimer, "time", "bursts")
     clock.wrap(cuda, "captured", "kernel names and the rest of preparation")
     clock.wrap(work.Work, "release", "release of graphs")
     return clock
@@ -130,19 +133,19 @@ def main() -> None:
     clock = watch()
     results: list[dict[str, Any]] = []
     for position, row in enumerate(rows):
+        clock.part = row["id"].partition("/")[0]
         results.append({**measure(device, arguments.backend, row), "position": position})
     times: dict[str, list[float]] = defaultdict(list)
     for result in results:
         if "seconds" in result:
             times[result["id"].partition("/")[0]].append(result["seconds"])
     for op, seconds in times.items():
-        rate = len(seconds) / sum(seconds)
-        print(f"{op}: {len(seconds)} cases, {rate:.1f} a second, median {median(seconds):.4f} s")
-    whole = sum(map(sum, times.values()))
-    count = sum(map(len, times.values()))
-    clock.seconds["building inputs and all else"] = whole - sum(clock.seconds.values())
-    for label, seconds in sorted(clock.seconds.items(), key=lambda item: -item[1]):
-        print(f"  {label}: {seconds / count * 1e3:.3f} ms a case, {seconds / whole:.1%}")
+        whole, count = sum(seconds), len(seconds)
+        print(f"{op}: {count} cases, {count / whole:.1f} a second, median {median(seconds):.4f} s")
+        parts = {key: part for key, part in clock.seconds.items() if key.startswith(f"{op}: ")}
+        parts[f"{op}: building inputs and all else"] = whole - sum(parts.values())
+        for label, part in sorted(parts.items(), key=lambda item: -item[1]):
+            print(f"  {label}: {part / count * 1e3:.3f} ms a case, {part / whole:.1%}")
     if arguments.spans:
         for result in results:
             if result.get("timing_method") == "cuda_graph":

@@ -17,19 +17,23 @@ class FakeTimer:
     def __init__(self, script: Iterable[Burst]) -> None:
         self.script = list(script)
         self.now = 0.0
-        self.rests: list[tuple[float, bool]] = []
+        self.rests: list[float] = []
         self.done: list[Any] = []
 
     def time(
-        self, work: Callable[[], Any], expected_s: float, lead: Callable[[], Any] | None = None
+        self,
+        work: Callable[[], Any],
+        expected_s: float,
+        lead: Callable[[], Any] | None = None,
+        least_clock: float = 0.0,
     ) -> Burst:
         self.now += 0.001
         self.done.append(work)
         return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 
-    def rest(self, seconds: float, throttled: bool) -> None:
+    def rest(self, seconds: float) -> None:
         self.now += seconds
-        self.rests.append((seconds, throttled))
+        self.rests.append(seconds)
 
 
 def burst(

@@ -122,6 +122,13 @@ def test_drift_within_a_set_shows_in_the_interval():
     assert bench.sampler.summary().latency_ci > 0.01
 
 
+def test_odd_first_samples_get_more_company_before_they_are_called_unstable():
+    values = [1.0, 1.0, 9.0, 1.0, 1.0, 9.0, 1.0] + [1.0] * 50
+    bench = Bench(budget=0.005)
+    assert bench.run(of(values)) == "converged"
+    assert bench.sampler.summary().far_outliers == 2
+
+
 def test_noise_beyond_all_use_is_no_measurement():
     rng = random.Random(5)
     bench = Bench(budget=0.02)

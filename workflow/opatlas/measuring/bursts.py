@@ -32,7 +32,8 @@ class Burst:
     """`seconds` from the first event to the second, and clocks in MHz.
 
     `clock_before` is measured; `clock` is that, or NVML's in the middle of a long burst if that is
-    lower. `hidden` says whether everything was queued before the device could begin.
+    lower. `hidden` says whether everything was queued before the device could begin. `seconds` is 0
+    where the clock was too low to begin at all.
     """
 
     seconds: float
@@ -64,18 +65,21 @@ class BurstTimer:
         work: Callable[[], Any],
         expected_s: float,
         lead: Callable[[], Any] | None = None,
+        least_clock: float = 0.0,
     ) -> Burst:
         """Runs `lead` untimed and then `work`, once the duty allows.
 
-        A burst that the host could not queue in time makes the next one block for longer.
+        Work longer than a burst is begun only at `least_clock`, since it would heat the device for
+        nothing. A burst that the host could not queue in time makes the next one block for longer.
         """
-        opened, closed, begin, end = self._events
-        while wait := self._duty.wait(time.perf_counter()):
-            time.sleep(wait)
-        torch.cuda._sleep(LEAD_CYCLES)
-        opened.record()
-        torch.cuda._sleep(self._block)
-        closed.record()
+        _, closed, begin, end = self._events
+        if expected_s > self._settings.burst_s and least_clock:
+            self._wait(0.0)
+            if (clock := self._probe()) < least_clock:
+                return Burst(0.0, clock, clock, True, self._nvml.read(self._settings.power))
+        # The block needs no rest before it: it is one thread's work.
+        self._wait((LEAD_CYCLES + self._block) * 1e-6 / self.nominal_clock)
+        self._block_device()
         if lead is not None:
             lead()
         begin.record()
@@ -87,8 +91,7 @@ class BurstTimer:
             time.sleep(expected_s / 2)
         reading = self._nvml.read(self._settings.power)
         end.synchronize()
-        blocked = opened.elapsed_time(closed) * 1e-3 - self._spin_overhead_s
-        before = self._block / blocked * 1e-6
+        before = self._clock()
         during = (long and reading.sm_clock_mhz) or before
         self._duty.worked(closed.elapsed_time(end) * 1e-3, time.perf_counter())
         # Grow fast, so that few samples are lost; fall back slowly, since the next case may be quick.
@@ -97,29 +100,51 @@ class BurstTimer:
         seconds = begin.elapsed_time(end) * 1e-3
         return Burst(seconds, before, min(before, during), hidden, reading)
 
+    def _wait(self, ahead_s: float) -> None:
+        """Sleeps until `ahead_s` before the duty allows work."""
+        while (wait := self._duty.wait(time.perf_counter()) - ahead_s) > 0:
+            time.sleep(wait)
+
+    def _block_device(self) -> None:
+        """Queues a spin of `_block` cycles between two events, behind a spin that hides the first."""
+        torch.cuda._sleep(LEAD_CYCLES)
+        self._events[0].record()
+        torch.cuda._sleep(self._block)
+        self._events[1].record()
+
+    def _clock(self) -> float:
+        """MHz during the last block, once it has ended."""
+        blocked_s = self._events[0].elapsed_time(self._events[1]) * 1e-3 - self._spin_overhead_s
+        return float(self._block / blocked_s * 1e-6)
+
+    def _probe(self) -> float:
+        """MHz now."""
+        self._block_device()
+        self._events[1].synchronize()
+        return self._clock()
+
     def pair(self) -> tuple[Any, Any]:
         """Two timing events that no burst in flight uses."""
         return self._events[2], self._events[3]
 
-    def rest(self, seconds: float, throttled: bool) -> None:
-        """Lets the clock come back: a hot device idles, one that has fallen asleep spins."""
-        if throttled:
-            time.sleep(seconds)
-        else:
-            torch.cuda._sleep(int(seconds * 2e9))
-            torch.cuda.synchronize()
+    def rest(self, seconds: float) -> None:
+        """Lets the clock come back: a hot device idles; one that has fallen asleep is woken."""
+        time.sleep(seconds / 2)
+        torch.cuda._sleep(int(seconds / 2 * self.nominal_clock * 1e6))
+        torch.cuda.synchronize()
 
     def _calibrate(self) -> None:
         """Finds the nominal clock, and what an event pair adds to the time of the spin between."""
-        short, long = LEAST_BLOCK_CYCLES, 10 * LEAST_BLOCK_CYCLES
-        times: dict[int, list[float]] = {short: [], long: []}
-        torch.cuda._sleep(20 * long)
-        for _ in range(9):
-            for cycles, seconds in times.items():
-                self._block = cycles
-                self.time(lambda: None, 0.0)
-                seconds.append(self._events[0].elapsed_time(self._events[1]) * 1e-3)
-        self._block = LEAST_BLOCK_CYCLES
-        cycle_s = (median(times[long]) - median(times[short])) / (long - short)
+        torch.cuda._sleep(100 * LEAST_BLOCK_CYCLES)
+        times = []
+        lengths = LEAST_BLOCK_CYCLES, 10 * LEAST_BLOCK_CYCLES
+        for self._block in lengths:
+            blocks = []
+            for _ in range(9):
+                self._probe()
+                blocks.append(self._events[0].elapsed_time(self._events[1]) * 1e-3)
+            times.append(median(blocks))
+        cycle_s = (times[1] - times[0]) / (lengths[1] - lengths[0])
         self.nominal_clock = 1e-6 / cycle_s
-        self._spin_overhead_s = median(times[short]) - short * cycle_s
+        self._spin_overhead_s = times[0] - lengths[0] * cycle_s
+        self._block = LEAST_BLOCK_CYCLES

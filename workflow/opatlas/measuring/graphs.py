@@ -17,6 +17,9 @@ NAME_LENGTH = 240
 _NODE_KINDS = {1: "memcpy", 2: "memset", 3: "host", 4: "child_graph"}
 
 
+_unfinished: list[Any] = []
+
+
 class NotCaptured(Exception):
     """The call does something that a CUDA graph cannot hold."""
 
@@ -37,8 +40,9 @@ class _KernelParams(ctypes.Structure):
 class Graph:
     """`run(i)` for each i of `order`, captured on the current stream with memory of `pool`.
 
-    NotCaptured where that is impossible. `nodes` holds the name of each kernel, copy or fill, in
-    order of capture; `output` is what the last call returned: the memory that each replay fills.
+    NotCaptured where that is impossible; `pool` is then spent. `nodes` holds the name of each kernel,
+    copy or fill, in order of capture; `output` is what the last call returned: the memory that each
+    replay fills.
     """
 
     def __init__(self, run: Callable[[int], Any], order: Sequence[int], pool: Any) -> None:
@@ -46,28 +50,33 @@ class Graph:
         self._graph = torch.cuda.CUDAGraph(keep_graph=True)
         self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
-            for i in order:
-                self.output = run(i)
-        except BaseException as error:
-            self._abandon(pool)
-            if isinstance(error, RuntimeError) and not isinstance(error, torch.OutOfMemoryError):
-                raise NotCaptured(str(error).partition("\n")[0]) from error
+            try:
+                for i in order:
+                    self.output = run(i)
+            finally:
+                self._end_capture(pool)
+        except torch.OutOfMemoryError:
             raise
-        try:
-            self._graph.capture_end()
         except RuntimeError as error:
-            _mend(pool)
             raise NotCaptured(str(error).partition("\n")[0]) from error
         self.nodes = node_names(self._graph.raw_cuda_graph())
         self._graph.instantiate()
 
-    def _abandon(self, pool: Any) -> None:
+    def _end_capture(self, pool: Any) -> None:
+        """Ends the capture, or what PyTorch leaves open when that fails.
+
+        Its allocators would go on recording for the pool by asking this graph; so the graph is kept
+        and the pool must not be used again. Random number generators believe themselves captured
+        until the next capture that succeeds.
+        """
         try:
             self._graph.capture_end()
         except RuntimeError:
-            _mend(pool)
-        else:
-            self._graph.reset()
+            device = torch.cuda.current_device()
+            torch._C._cuda_endAllocateToPool(device, pool)
+            torch._C._cuda_releasePool(device, pool)
+            _unfinished.append(self._graph)
+            raise
 
     def replay(self) -> None:
         self._graph.replay()
@@ -76,22 +85,6 @@ class Graph:
         """Gives the graph and its private memory back."""
         self.output = None
         self._graph.reset()
-
-
-def _mend(pool: Any) -> None:
-    """Ends what PyTorch leaves open when a capture fails.
-
-    Its allocator would go on recording for the pool, and its random number generators would believe
-    themselves captured: the first has a call, the second end with the next capture that succeeds.
-    """
-    device = torch.cuda.current_device()
-    torch._C._cuda_endAllocateToPool(device, pool)
-    torch._C._cuda_releasePool(device, pool)
-    graph = torch.cuda.CUDAGraph()
-    graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-    torch.cuda._sleep(1)
-    graph.capture_end()
-    graph.reset()
 
 
 def kernels_of_a_call(graphs: Sequence[tuple[Sequence[str], int]]) -> tuple[str, ...]:

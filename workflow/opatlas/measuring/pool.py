@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import torch
 
-TILE = 1 << 22
-"""Numbers really drawn per pool; the rest of a pool repeats them."""
+TILE = 4_194_301
+"""Numbers really drawn per pool; the rest of it repeats them. A prime, so that tensors of round sizes
+that follow each other (keys and values, experts, copies) do not hold the same numbers."""
 
 ALIGN = 512
 """Slices start at multiples of so many elements: no kernel sees a worse alignment than malloc's."""
-
-SEED = 20240229
 
 
 class Pool:
@@ -74,7 +74,9 @@ class Pool:
         self._blocks = {key: block for key, block in self._blocks.items() if self._used.get(key)}
 
     def _fill(self, size: int, dtype: Any, scale: float) -> Any:
-        generator = torch.Generator(self._device).manual_seed(SEED)
+        # Another seed for each pool: activations that resemble the weights would make odd products.
+        seed = zlib.crc32(f"{dtype} {scale}".encode())
+        generator = torch.Generator(self._device).manual_seed(seed)
         tile = torch.randn(TILE, generator=generator, device=self._device).mul_(scale)
         if dtype.is_floating_point and dtype.itemsize == 1:
             limit = torch.finfo(dtype).max

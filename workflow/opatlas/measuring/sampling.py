@@ -12,6 +12,9 @@ GROWTH = 1.5
 """Looking after every sample would stop on lucky streaks; so look at geometric sample numbers."""
 
 FIRST_REST_S = 0.005
+PATIENCE = 4
+"""Budgets that a set may take that would otherwise end as unstable, for a few odd samples."""
+
 MOST_VOIDS = 12
 """So many void samples in a row, with rests that grow by GROWTH, take about 1.2 s."""
 
@@ -141,7 +144,11 @@ class Sampler:
                 return "converged"
         if n >= self.settings.max_samples:
             return "max_samples"
-        return "budget" if now - self.started >= self.budget_s else None
+        spent = now - self.started
+        if spent < self.budget_s:
+            return None
+        hopeless = spent >= PATIENCE * self.budget_s
+        return "budget" if hopeless or self.interval_share <= self.settings.unstable_ci else None
 
     def summary(self) -> Summary:
         """The statistics of the samples; InvalidMeasurement("unstable") where they say nothing."""

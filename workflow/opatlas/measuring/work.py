@@ -28,9 +28,10 @@ class Timer(Protocol):
         work: Callable[[], Any],
         expected_s: float,
         lead: Callable[[], Any] | None = None,
+        least_clock: float = 0.0,
     ) -> Burst: ...
 
-    def rest(self, seconds: float, throttled: bool) -> None: ...
+    def rest(self, seconds: float) -> None: ...
 
 
 @dataclass
@@ -137,18 +138,19 @@ def measure_work(
     temperature: int | None = None
     while not isinstance(step := sampler.next(clock()), Stop):
         if isinstance(step, Rest):
-            timer.rest(step.seconds, bool(reasons))
+            timer.rest(step.seconds)
             continue
         which = turn % len(work.bursts)
         turn += 1
-        burst = timer.time(work.bursts[which], work.calls[which] * call_s, work.lead)
+        least = 0.0 if sampler.accepts_low_clock else floor
+        burst = timer.time(work.bursts[which], work.calls[which] * call_s, work.lead, least)
         reasons.update(burst.reading.reasons)
         temperature = burst.reading.temperature_c
         if burst.reading.power_w is not None:
             powers.append(burst.reading.power_w)
         if not burst.hidden:
             sampler.void("host_bound")
-        elif burst.clock_before < floor and not sampler.accepts_low_clock:
+        elif burst.clock_before < least:
             sampler.void("low_clock")
         else:
             latency = (burst.seconds - work.overhead_s) / work.calls[which] * 1e3

@@ -9,6 +9,7 @@ import torch
 from opatlas.backends.torch import runtime
 from opatlas.measuring.errors import Unsupported
 from opatlas.measuring.settings import Settings
+from opatlas.ops.ids import parse_id
 from opatlas.ops.moe import inputs
 
 ATTENTION = "dtype=float32/kv_dtype=float32/heads=4/kv_heads=2/head_dim=32"
@@ -27,17 +28,8 @@ def _fresh(device, monkeypatch):
     device.reset()
 
 
-def parsed(case_id):
-    """Ids name every field of their op; the ones left out here are empty."""
-    op, *given = case_id.split("/")
-    case_type = importlib.import_module(f"opatlas.ops.{op}.case").Case
-    fields = dict(field.split("=") for field in given)
-    numbers = {key: int(value) if value.isdigit() else value for key, value in fields.items()}
-    return op, case_type(**numbers)
-
-
 def runner_call(case_id, device):
-    op, case = parsed(case_id)
+    op, case = parse_id(case_id)
     runner = importlib.import_module(f"opatlas.backends.torch.{op}")
     built = runner.build(case, device)
     return runner, built, case, runner.call(built, case, device)
