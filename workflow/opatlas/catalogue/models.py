@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from opatlas.errors import Problems
 
 @dataclass(frozen=True)
 class Model:
-    """One checkpoint: its path on the hub, its architecture, and its facts by kind."""
+    """One checkpoint: its path on the hub, its architecture, and its facts by kind.
+
+    `also` are the paths of other checkpoints with the same facts.
+    """
 
     name: str
     architecture: str
+    also: tuple[str, ...]
     backends: tuple[str, ...] | None
     facts: Mapping[str, tuple[Any, ...]]
     file: str
@@ -25,22 +30,26 @@ class Model:
     def planned_for(self, backend: str) -> bool:
         return self.backends is None or backend in self.backends
 
+    def named_in(self, names: Iterable[str]) -> bool:
+        """Whether one of `names` is this model's path or architecture."""
+        return self.name in names or self.architecture in names
 
-def fact_kinds() -> list[str]:
+
+@cache
+def fact_kinds() -> tuple[str, ...]:
     folder = Path(__file__).parent / "facts"
-    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    return tuple(sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__"))
 
 
 def load(folder: Path, problems: Problems) -> list[Model]:
     """Every model of every file, in the order of their names."""
     readers = {kind: importlib.import_module(f"opatlas.catalogue.facts.{kind}").read for kind in fact_kinds()}
     models: dict[str, Model] = {}
+    known: dict[str, str] = {}
     for path in sorted(folder.glob("*.yaml")):
         file = f"cases/models/{path.name}"
         top = Section.read(path, problems, file)
         for name, section in top.sections():
-            if name in models:
-                top.wrong(name, f"stands in {models[name].file} too")
             facts = {
                 kind: tuple(_read(read, record) for record in section.records(kind))
                 for kind, read in readers.items()
@@ -49,6 +58,7 @@ def load(folder: Path, problems: Problems) -> list[Model]:
             models[name] = Model(
                 name,
                 section.text("architecture"),
+                tuple(section.texts("also", [])),
                 tuple(section.texts("backends")) if "backends" in section else None,
                 facts,
                 file,
@@ -56,6 +66,10 @@ def load(folder: Path, problems: Problems) -> list[Model]:
             section.done()
             if not facts:
                 top.wrong(name, f"has no facts: expected at least one of {', '.join(readers)}")
+            for path_on_hub in (name, *models[name].also):
+                if path_on_hub in known:
+                    top.wrong(name, f"{path_on_hub} stands in {known[path_on_hub]} too")
+                known[path_on_hub] = file
     return [models[name] for name in sorted(models)]
 
 

@@ -19,6 +19,7 @@ class Shape(NamedTuple):
     kv_heads: int
     head_dim: int
     window: int
+    variant: str = ""
 
 
 def sharded(models: Sequence[Model]) -> Iterator[tuple[str, Shape]]:
@@ -29,17 +30,16 @@ def sharded(models: Sequence[Model]) -> Iterator[tuple[str, Shape]]:
                 for tp in layer.tp:
                     heads, kv_heads = layer.heads // tp, -(-layer.kv_heads // tp)
                     if heads % kv_heads == 0:
-                        yield model.name, Shape(heads, kv_heads, layer.head_dim, window)
+                        variant = layer.variant(window)
+                        yield model.name, Shape(heads, kv_heads, layer.head_dim, window, variant)
 
 
 def owned(base: Iterable[Shape], models: Sequence[Model]) -> dict[str, list[Shape]]:
     """Distinct shapes by owner, the sweep's own first."""
-    shapes: dict[str, list[Shape]] = {GRID: list(dict.fromkeys(base))}
+    shapes: dict[str, list[Shape]] = {GRID: list(base)}
     for name, shape in sharded(models):
-        mine = shapes.setdefault(name, [])
-        if shape not in mine:
-            mine.append(shape)
-    return shapes
+        shapes.setdefault(name, []).append(shape)
+    return {name: list(dict.fromkeys(mine)) for name, mine in shapes.items()}
 
 
 def kv_heads_column() -> TableColumn:

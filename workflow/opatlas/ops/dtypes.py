@@ -11,6 +11,8 @@ import numpy.typing as npt
 BYTES: dict[str, float] = {
     "float32": 4.0,
     "bfloat16": 2.0,
+    "half": 2.0,
+    "int8": 1.0,
     "fp8": 1.0,
     "fp8_block": 1.0,
     "int4_wo": 0.5,

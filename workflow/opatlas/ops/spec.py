@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,45 +41,82 @@ class Work:
 
 @dataclass(frozen=True)
 class Column:
-    """A case-dependent column of a table: its name, Arrow type and values for given case fields."""
+    """A column of a table beside the common prefix: its name, Arrow type and where its values come from.
+
+    `values` computes them from the case fields, or None where each row of a case brings its own. `field`
+    says that equal values mean an equal field, as in a column that is that field.
+    """
 
     name: str
     type: str
-    values: Callable[[Columns], Array]
+    values: Callable[[Columns], Array] | None = None
+    field: str | None = None
 
 
 def field_column(name: str, type: str, source: str | None = None) -> Column:
     """A column that is a case field, under another name where `source` says so."""
     field = source or name
-    return Column(name, type, lambda columns: columns[field])
+    return Column(name, type, lambda columns: columns[field], field)
 
 
 def constant_column(name: str, type: str, value: Any) -> Column:
     return Column(name, type, lambda columns: np.full(len(next(iter(columns.values()))), value))
 
 
+def row_column(name: str, type: str, source: str | None = None) -> Column:
+    """A column that tells the rows of one case apart; each row brings its value.
+
+    `source` is the case field that the value depends on too.
+    """
+    return Column(name, type, None, source)
+
+
 @dataclass(frozen=True)
 class Table:
-    """A published perf table: `columns` follow the common prefix, `key` names the lookup keys and axes."""
+    """A published perf table.
+
+    `columns` follow the common prefix (framework, version, device, op_name, kernel_source), `key` names
+    the lookup keys and axes. `op_name` fills the column of that name unless `columns` has it.
+    `measured` are the columns a measurement fills and their unit, in the order a row brings them.
+    A table without `prefix` starts at its own columns.
+    """
 
     name: str
     family: str
     op_name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    measured: tuple[tuple[str, str], ...] = (("latency", "ms"),)
+    prefix: bool = True
 
 
-Expansion = Callable[[Any, Sequence[Model], Sequence[Precision]], Iterator[tuple[str, Iterable[Any]]]]
+class Batch(NamedTuple):
+    """Cases that one owner wants, as a product: every one of `heads` with every one of `points`.
+
+    A head holds values of a case's first fields, a point those of the fields behind them. `tail` are the
+    values of the fields that are left, as far as they are not the defaults. The owner is a model's name,
+    or GRID.
+    """
+
+    owner: str
+    heads: Sequence[tuple[Any, ...]]
+    points: Sequence[tuple[Any, ...]]
+    tail: tuple[Any, ...] = ()
+
+
+Expansion = Callable[[Any, Sequence[Model], Sequence[Precision]], Iterator[Batch]]
 
 
 @dataclass(frozen=True)
 class Op:
     """One kind of work.
 
-    `read_grid` reads cases/ops/<name>.yaml. `expand(grid, models, precisions)` yields batches
-    (owner, cases), where the owner is a model's name or GRID. `build` names the fields that cases
-    must share to be measured with one constructed module. `dtype` is the field whose value selects
-    the roofline's FLOP ceiling and the rows of a summary.
+    `read_grid` reads the file of cases/ops that `sweep` names, the op's own by default.
+    `expand(grid, models, precisions)` yields what the sweep and each model want. `precision` are the
+    fields that a backend declares values of. `build` names the fields that cases must share to be
+    measured with one constructed module. `dtype` is the field whose value selects the roofline's FLOP
+    ceiling and the rows of a summary. A case yields `rows` rows (0: as many as the runtime has
+    components), and `zero` says that a latency of zero is a legal value.
     """
 
     name: str
@@ -89,7 +126,11 @@ class Op:
     expand: Expansion
     work: Callable[[Columns], Work]
     table: Table
+    precision: tuple[str, ...] = ("dtype",)
     dtype: str = "dtype"
+    sweep: str = ""
+    rows: int = 1
+    zero: bool = False
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from opatlas.catalogue.reading import sizes
 from opatlas.config.document import Section
 
 
@@ -15,4 +16,4 @@ class Gemm(NamedTuple):
 
 
 def read(section: Section) -> Gemm:
-    return Gemm(section.integers("n"), section.integers("k"))
+    return Gemm(sizes(section, "n"), sizes(section, "k"))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from opatlas.catalogue.reading import precisions
 from opatlas.config.document import Section
-from opatlas.ops.dtypes import BYTES
 
 
 class Moe(NamedTuple):
-    """One gated MoE layer, unsharded.
+    """One MoE layer, unsharded.
 
-    `dtypes` are the precisions its checkpoints come in, None for every declared one. `tp_below`
-    bounds the tensor-parallel size (exclusive) where the layer cannot be split further.
+    `dtypes` are the precisions its checkpoints come in, None for the sweep's. `tp_below` bounds the
+    tensor-parallel size (exclusive) where the layer cannot be split further. `routing` and `activation`
+    are as in the moe op's cases. `wide_ep` says that the layer is served with its experts spread wide.
     """
 
     hidden: int
@@ -21,6 +22,9 @@ class Moe(NamedTuple):
     experts: int
     dtypes: list[str] | None
     tp_below: int | None
+    routing: str
+    activation: str
+    wide_ep: bool
 
 
 def read(section: Section) -> Moe:
@@ -29,12 +33,15 @@ def read(section: Section) -> Moe:
         section.integer("inter", minimum=1),
         section.integer("topk", minimum=1),
         section.integer("experts", minimum=1),
-        section.texts("dtypes") if "dtypes" in section else None,
+        precisions(section, "dtypes") if "dtypes" in section else None,
         section.integer("tp_below", None, minimum=2),
+        section.text("routing", ""),
+        section.text("activation", ""),
+        section.flag("wide_ep", False),
     )
     if layer.topk > layer.experts:
         section.wrong("topk", f"a token cannot go to {layer.topk} of {layer.experts} experts")
-    for dtype in layer.dtypes or ():
-        if dtype not in BYTES:
-            section.wrong("dtypes", f"there is no precision {dtype!r}; known: {', '.join(BYTES)}")
+    for key in ("routing", "activation"):
+        if "/" in getattr(layer, key) or "=" in getattr(layer, key):
+            section.wrong(key, "a name has no / and no =")
     return layer

@@ -11,6 +11,9 @@ class Case(NamedTuple):
     q is [batch, isl, heads, head_dim], k and v are [batch, isl, kv_heads, head_dim]; head counts are
     those of one rank. `dtype` is the precision of the products, `kv_dtype` that of the KV cache.
     `window` is the sliding window in tokens, 0 for full attention.
+    `variant` names what else the layer has: `sinks` (a learned logit per head), `chunked` (the window is
+    a chunk that attention does not cross), `v128` (values narrower than keys). `dispatch` is the kernel
+    that the framework picks, where it picks one by SM or model.
     """
 
     dtype: str
@@ -21,3 +24,5 @@ class Case(NamedTuple):
     window: int
     batch: int
     isl: int
+    variant: str = ""
+    dispatch: str = ""

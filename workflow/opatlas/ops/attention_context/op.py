@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from opatlas.catalogue.models import Model
@@ -10,7 +10,7 @@ from opatlas.config.document import Section
 from opatlas.ops.attention_context.case import Case
 from opatlas.ops.attention_shapes import Shape, attended, kv_heads_column, owned, window_column
 from opatlas.ops.dtypes import element_bytes
-from opatlas.ops.spec import Columns, Op, Precision, Table, Work, constant_column, field_column
+from opatlas.ops.spec import Batch, Columns, Op, Precision, Table, Work, constant_column, field_column
 
 
 class Grid(NamedTuple):
@@ -43,27 +43,17 @@ def read_grid(section: Section) -> Grid:
     return grid
 
 
-def expand(
-    grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]
-) -> Iterator[tuple[str, Iterable[Case]]]:
+def expand(grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]) -> Iterator[Batch]:
     """Full attention at the base head size, then each model's layers, over batch and prompt length."""
     base = [Shape(q, q, grid.head_dim, 0) for q in grid.heads]
     base += [
         Shape(q, kv, grid.head_dim, 0) for q in grid.heads for kv in grid.kv_heads if kv < q and q % kv == 0
     ]
+    kinds = [(precision["dtype"], precision["kv_dtype"]) for precision in precisions]
     for owner, shapes in owned(base, models).items():
-        for precision in precisions:
-            dtype, kv_dtype = precision["dtype"], precision["kv_dtype"]
-            yield (
-                owner,
-                [
-                    Case(dtype, kv_dtype, *shape, batch, isl)
-                    for shape in shapes
-                    for batch in grid.batch
-                    for isl in grid.isl
-                    if _within(grid, shape, batch, isl)
-                ],
-            )
+        for shape in shapes:
+            points = [(b, s) for b in grid.batch for s in grid.isl if _within(grid, shape, b, s)]
+            yield Batch(owner, [(*kind, *shape[:4]) for kind in kinds], points, (shape.variant,))
 
 
 def _within(grid: Grid, shape: Shape, batch: int, isl: int) -> bool:
@@ -91,10 +81,11 @@ def work(c: Columns) -> Work:
 OP = Op(
     name="attention_context",
     case=Case,
-    build=("dtype", "kv_dtype", "heads", "kv_heads", "head_dim", "window"),
+    build=("dtype", "kv_dtype", "heads", "kv_heads", "head_dim", "window", "variant", "dispatch"),
     read_grid=read_grid,
     expand=expand,
     work=work,
+    precision=("dtype", "kv_dtype"),
     table=Table(
         name="context_attention_perf",
         family="attention",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from opatlas.config.document import Section
 from opatlas.ops.attention_generation.case import Case
 from opatlas.ops.attention_shapes import Shape, attended, kv_heads_column, owned, window_column
 from opatlas.ops.dtypes import element_bytes
-from opatlas.ops.spec import Column, Columns, Op, Precision, Table, Work, constant_column, field_column
+from opatlas.ops.spec import Batch, Column, Columns, Op, Precision, Table, Work, constant_column, field_column
 
 
 class Grid(NamedTuple):
@@ -47,9 +47,7 @@ def read_grid(section: Section) -> Grid:
     return grid
 
 
-def expand(
-    grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]
-) -> Iterator[tuple[str, Iterable[Case]]]:
+def expand(grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]) -> Iterator[Batch]:
     """Full attention at the base head size, then each model's layers, over batch and cache length."""
     base = [Shape(q, q, grid.head_dim, 0) for q in grid.mha_heads]
     base += [
@@ -58,17 +56,11 @@ def expand(
         for kv in grid.kv_heads
         if kv < q and q % kv == 0
     ]
+    kinds = [(precision["dtype"], precision["kv_dtype"]) for precision in precisions]
     for owner, shapes in owned(base, models).items():
-        for precision in precisions:
-            dtype, kv_dtype = precision["dtype"], precision["kv_dtype"]
-            yield (
-                owner,
-                [
-                    Case(dtype, kv_dtype, *shape, batch, kv_len)
-                    for shape in shapes
-                    for batch, kv_len in _points(grid, shape)
-                ],
-            )
+        for shape in shapes:
+            points = _points(grid, shape)
+            yield Batch(owner, [(*kind, *shape[:4]) for kind in kinds], points, (shape.variant,))
 
 
 def _points(grid: Grid, shape: Shape) -> list[tuple[int, int]]:
@@ -107,10 +99,11 @@ def work(c: Columns) -> Work:
 OP = Op(
     name="attention_generation",
     case=Case,
-    build=("dtype", "kv_dtype", "heads", "kv_heads", "head_dim", "window"),
+    build=("dtype", "kv_dtype", "heads", "kv_heads", "head_dim", "window", "variant", "dispatch"),
     read_grid=read_grid,
     expand=expand,
     work=work,
+    precision=("dtype", "kv_dtype"),
     table=Table(
         name="generation_attention_perf",
         family="attention",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from opatlas.catalogue.models import Model
 from opatlas.config.document import Section
 from opatlas.ops.dtypes import element_bytes
 from opatlas.ops.gemm.case import Case
-from opatlas.ops.spec import GRID, Columns, Op, Precision, Table, Work, field_column
+from opatlas.ops.spec import GRID, Batch, Columns, Op, Precision, Table, Work, field_column
 
 
 class Grid(NamedTuple):
@@ -27,18 +27,15 @@ def read_grid(section: Section) -> Grid:
     return Grid(section.integers("tokens"), section.integers("features"), pairs)
 
 
-def expand(
-    grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]
-) -> Iterator[tuple[str, Iterable[Case]]]:
+def expand(grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]) -> Iterator[Batch]:
     """The square sweep of feature sizes, then the widths of each model, over all token counts."""
     pairs = [pair for pair in product(grid.features, grid.features) if pair not in grid.drop_pairs]
     for precision in precisions:
-        dtype = precision["dtype"]
-        yield GRID, [Case(dtype, m, n, k) for n, k in pairs for m in grid.tokens]
+        heads = [(precision["dtype"], m) for m in grid.tokens]
+        yield Batch(GRID, heads, pairs)
         for model in models:
             for widths in model.facts.get("gemm", ()):
-                sizes = product(widths.n, widths.k, grid.tokens)
-                yield model.name, [Case(dtype, m, n, k) for n, k, m in sizes]
+                yield Batch(model.name, heads, list(product(widths.n, widths.k)))
 
 
 def work(c: Columns) -> Work:

@@ -10,6 +10,10 @@ class Case(NamedTuple):
 
     `hidden` and `inter` are the model's unsharded sizes: a rank holds experts / ep experts of
     intermediate size inter / tp. `distribution` names how tokens spread over experts.
+
+    `routing` names how the router picks experts and `activation` the experts' nonlinearity; empty are a
+    softmax over all experts and a gated SiLU. `dispatch` is the kernel that the framework picks, where it
+    picks one by SM, precision or model.
     """
 
     dtype: str
@@ -21,3 +25,6 @@ class Case(NamedTuple):
     ep: int
     distribution: str
     tokens: int
+    routing: str = ""
+    activation: str = ""
+    dispatch: str = ""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from opatlas.catalogue.facts.moe import Moe
 from opatlas.catalogue.models import Model
+from opatlas.catalogue.reading import precisions
 from opatlas.config.document import Section
 from opatlas.ops.dtypes import ACTIVATIONS, element_bytes
 from opatlas.ops.moe.case import Case
-from opatlas.ops.spec import Columns, Op, Precision, Table, Work, field_column
+from opatlas.ops.spec import Batch, Columns, Op, Precision, Table, Work, field_column
 
 
 class Grid(NamedTuple):
@@ -21,6 +22,7 @@ class Grid(NamedTuple):
     ep: list[int]
     gpus: list[int]
     distributions: list[str]
+    dtypes: list[str]
 
 
 def read_grid(section: Section) -> Grid:
@@ -30,29 +32,25 @@ def read_grid(section: Section) -> Grid:
         section.integers("ep"),
         section.integers("gpus"),
         section.texts("distributions"),
+        precisions(section, "dtypes"),
     )
 
 
-def expand(
-    grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]
-) -> Iterator[tuple[str, Iterable[Case]]]:
+def expand(grid: Grid, models: Sequence[Model], declared: Sequence[Precision]) -> Iterator[Batch]:
     """Each model's layer in its precisions, over rank layouts, distributions and token counts."""
+    points = [(tokens,) for tokens in grid.tokens]
     for model in models:
         for layer in model.facts.get("moe", ()):
-            for precision in precisions:
-                dtype = precision["dtype"]
-                if layer.dtypes is not None and dtype not in layer.dtypes:
-                    continue
-                sizes = (layer.hidden, layer.inter, layer.topk, layer.experts)
-                yield (
-                    model.name,
-                    [
-                        Case(dtype, *sizes, tp, ep, distribution, tokens)
-                        for tp, ep in _layouts(grid, layer)
-                        for distribution in grid.distributions
-                        for tokens in grid.tokens
-                    ],
-                )
+            sizes = (layer.hidden, layer.inter, layer.topk, layer.experts)
+            planned = grid.dtypes if layer.dtypes is None else layer.dtypes
+            heads = [
+                (precision["dtype"], *sizes, tp, ep, distribution)
+                for precision in declared
+                if precision["dtype"] in planned
+                for tp, ep in _layouts(grid, layer)
+                for distribution in grid.distributions
+            ]
+            yield Batch(model.name, heads, points, (layer.routing, layer.activation))
 
 
 def _layouts(grid: Grid, layer: Moe) -> list[tuple[int, int]]:
@@ -86,7 +84,10 @@ def work(c: Columns) -> Work:
 OP = Op(
     name="moe",
     case=Case,
-    build=("dtype", "hidden", "inter", "topk", "experts", "tp", "ep", "distribution"),
+    build=(
+        *("dtype", "hidden", "inter", "topk", "experts", "tp", "ep"),
+        *("distribution", "routing", "activation", "dispatch"),
+    ),
     read_grid=read_grid,
     expand=expand,
     work=work,

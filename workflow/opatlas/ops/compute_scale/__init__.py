@@ -1,0 +1,1 @@
+"""compute_scale: what finding the scale adds to quantising activations to FP8."""

@@ -1,0 +1,17 @@
+"""dsa_generation_module_skip_indexer for planning and tables."""
+
+from dataclasses import replace
+
+from opatlas.ops.attention_module import DSA, generation_op
+from opatlas.ops.long_context import read_grid
+
+OP = generation_op(
+    "dsa_generation_module_skip_indexer",
+    replace(DSA, index=0),
+    read_grid,
+    lambda grid, max_context: grid.decode.points(max_context),
+    key=("architecture", "mla_dtype", "kv_cache_dtype", "gemm_type", "num_heads", "step", "batch_size"),
+    sweep="long_context",
+    table="dsa_generation_module",
+    wants=lambda module: module.skip_indexer,
+)

@@ -1,0 +1,1 @@
+"""gdn: gated delta-rule linear attention: convolution and recurrence of one layer."""

@@ -1,0 +1,5 @@
+"""gdn for planning and tables."""
+
+from opatlas.ops.delta_rule import delta_rule_op
+
+OP = delta_rule_op("gdn", family="linear_attention")

@@ -1,0 +1,25 @@
+"""glm5_topk_module for planning and tables."""
+
+from opatlas.ops.kernel_case import KernelCase
+from opatlas.ops.long_context import read_grid
+from opatlas.ops.sparse_kernel import BUILD, PRECISION, columns, expansion, glm5_points, topk_work
+from opatlas.ops.spec import Op, Table, row_column
+
+OP = Op(
+    name="glm5_topk_module",
+    case=KernelCase,
+    build=BUILD,
+    read_grid=read_grid,
+    expand=expansion("glm5", glm5_points),
+    work=topk_work,
+    table=Table(
+        name="glm5_topk_module_perf",
+        family="sparse_attention",
+        op_name="glm5_topk_module",
+        columns=(*columns(1), row_column("score_mode", "string")),
+        key=("score_mode", "num_heads", "step", "isl", "batch_size"),
+    ),
+    precision=PRECISION,
+    sweep="long_context",
+    rows=2,
+)

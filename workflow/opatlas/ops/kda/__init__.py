@@ -1,0 +1,1 @@
+"""kda: Kimi delta attention: convolution and recurrence of one layer, gated by channel."""

@@ -1,0 +1,1 @@
+"""mamba2: state-space layer: convolution and scan."""

@@ -1,0 +1,1 @@
+"""mla_context_module: prefill through a whole latent-attention block, projections included."""

@@ -1,0 +1,1 @@
+"""mla_generation: decode attention of a latent-attention layer, projections left out."""

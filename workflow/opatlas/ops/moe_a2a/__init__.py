@@ -1,0 +1,1 @@
+"""moe_a2a: the exchange of tokens between expert-parallel ranks, as a framework wraps it."""

@@ -1,0 +1,16 @@
+"""msa_context_module for planning and tables."""
+
+from opatlas.ops.attention_module import MSA, context_op
+from opatlas.ops.long_context import read_grid
+
+OP = context_op(
+    "msa_context_module",
+    MSA,
+    read_grid,
+    lambda grid, max_context: grid.context.points(max_context),
+    key=(
+        *("architecture", "mla_dtype", "kv_cache_dtype", "gemm_type"),
+        *("num_heads", "step", "isl", "batch_size"),
+    ),
+    sweep="long_context",
+)

@@ -1,0 +1,1 @@
+"""nccl: one collective of NCCL between the GPUs of a node."""
