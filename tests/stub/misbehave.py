@@ -7,6 +7,7 @@ import errno
 import getpass
 import importlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -214,6 +215,7 @@ def asks_for_user(device: Any) -> None:
 
 
 def shows_environment(device: Any) -> None:
+    print(f"core size={resource.getrlimit(resource.RLIMIT_CORE)}")
     for name, value in sorted(os.environ.items()):
         print(f"{name}={value}")
 

@@ -41,6 +41,17 @@ def test_user_site_packages_do_not_shadow_the_framework(shard, tmp_path):
     assert shard.classes() == {1: "row"}
 
 
+def test_no_core_dumps_whatever_the_caller_allows(shard):
+    shard.behave({1: "shows_environment", 2: "abort"})
+    shard.plan(2)
+    process = shard.start(
+        "import resource as r; r.setrlimit(r.RLIMIT_CORE, (r.getrlimit(r.RLIMIT_CORE)[1],) * 2)"
+    )
+    process.communicate(timeout=30)
+    assert shard.classes() == {1: "row", 2: "worker_died"}
+    assert "core size=(0, 0)" in shard.log()
+
+
 def test_own_variables_pass_and_the_record_has_no_secrets(shard):
     inner = seen(shard, OPATLAS_HINT="yes", OPATLAS_TOKEN="hidden")
     assert (inner["OPATLAS_HINT"], inner["OPATLAS_TOKEN"]) == ("yes", "hidden")

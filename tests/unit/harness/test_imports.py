@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from opatlas import harness
 
 FILES = sorted(Path(harness.__file__).parent.glob("*.py"))

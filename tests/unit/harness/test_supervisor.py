@@ -200,7 +200,7 @@ def test_a_case_that_was_running_when_its_attempt_was_lost_comes_last(shard):
     shard.behave({2: ["sleep", "fine"]})
     shard.plan(4)
     process = shard.start()
-    wait_for(lambda: shard.read().interrupted)
+    wait_for(lambda: begun(shard, 2))
     process.kill()
     process.communicate()
     shard.run()
@@ -332,6 +332,32 @@ def test_a_full_disk_ends_with_one_line_and_a_valid_journal(shard):
     shard.run()
     assert [shard.runs(m) for m in sorted(finished)] == [1] * len(finished)
     assert shard.classes() == ROWS(range(1, 41), "row")
+
+
+def test_a_disk_that_is_full_without_the_cases_own_files_is_not_its_failure(shard):
+    shard.behave({2: ["fill_disk", "fill_disk", "fine"]})
+    shard.plan(3)
+    process = shard.start("import shutil; shutil.disk_usage = lambda _: shutil._ntuple_diskusage(0, 0, 0)")
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors.count("\n")) == (1, 1)
+    assert "the disk is full" in errors
+    assert list(shard.outcomes()) == [1]
+    shard.run()
+    assert shard.classes() == {1: "row", 2: "row", 3: "row"}
+
+
+def test_a_process_that_outlives_its_killing_ends_the_attempt(shard):
+    shard.behave({1: ["poison", "fine"]})
+    shard.plan(2)
+    process = shard.start(
+        "from opatlas.harness import processes; processes.GONE_WAIT_S = 0.1; "
+        "processes.descendants = lambda _: [4194999]"
+    )
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors.count("\n")) == (1, 1)
+    assert "does not end on SIGKILL; this node needs its administrator" in errors
+    shard.run()
+    assert shard.classes() == {1: "row", 2: "row"}
 
 
 def test_eight_supervisors_at_once_mix_nothing_where_flock_always_succeeds(shard, new_shard, tmp_path):

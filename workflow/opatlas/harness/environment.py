@@ -14,7 +14,7 @@ from opatlas.harness import linux
 # On the host nothing else of the caller's environment reaches the worker. In an image the environment is the
 # image's own (the container runtime starts it clean), and only what belongs to the caller is taken out.
 HOST_KEEPS = (
-    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "CC", "CXX", "TZ", "VIRTUAL_ENV",
+    "PATH", "LD_LIBRARY_PATH", "CC", "CXX", "TZ",
     "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
     "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
 )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,6 +59,7 @@ class Workers:
         self._ready = ready
         self._tick = tick
         self._worker: Worker | None = None
+        self._rooms = 0
         self._busy = False
         self._broken = False
         self._phase: str | None = None
@@ -134,7 +134,10 @@ class Workers:
 
     def _furnish(self) -> None:
         """Makes a new set of folders for workers to come."""
-        self._room = Path(tempfile.mkdtemp(dir=self._folder))
+        self._rooms += 1
+        # A short name, for the sockets that some frameworks make in it.
+        self._room = self._folder / str(self._rooms)
+        self._room.mkdir()
         self.environment = environment.clean(
             os.environ, self._ticket.runtime.get("kind") == "image", self._room
         )
