@@ -33,6 +33,13 @@ class Unreadable(Exception):
             "unsupported",
             "no_kernel_image",
         ),
+        (
+            RuntimeError("CUDA error: CUBLAS_STATUS_NOT_SUPPORTED when calling"),
+            "unsupported",
+            "not_supported",
+        ),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), "out_of_memory", "device"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_INVALID_VALUE when calling"), "unexpected", None),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), "unexpected", None),
         (ValueError("CUDA error: said by somebody else"), "unexpected", None),
         (Unreadable(), "unexpected", None),

@@ -21,6 +21,9 @@ CUDA_TEXT = {
     "invalid device function": 98,
     "no kernel image is available": 209,
     "operation not supported": 801,
+    "CUBLAS_STATUS_ALLOC_FAILED": CUDA_OUT_OF_MEMORY,
+    "CUBLAS_STATUS_ARCH_MISMATCH": 209,
+    "CUBLAS_STATUS_NOT_SUPPORTED": 801,
 }
 
 
@@ -86,7 +89,10 @@ def _torch(name: str) -> Any:
 
 
 def _cuda_code(error: BaseException) -> int | None:
-    """The CUDA error code that an exception of torch stands for; -1 where it names an unknown one."""
+    """The CUDA error code that an exception of torch stands for; -1 where it names an unknown one.
+
+    A status of cuBLAS that is none of CUDA_TEXT says nothing about the device: None.
+    """
     if isinstance(error, _torch("OutOfMemoryError")):
         return None
     text = _text(error) if isinstance(error, RuntimeError) else ""
@@ -96,4 +102,5 @@ def _cuda_code(error: BaseException) -> int | None:
             return code
     elif not text.startswith(("CUDA error", "CUDA driver error", "CUDA runtime error")):
         return None
-    return next((code for part, code in CUDA_TEXT.items() if part in text), -1)
+    unknown = None if "CUBLAS_STATUS" in text else -1
+    return next((code for part, code in CUDA_TEXT.items() if part in text), unknown)
