@@ -8,7 +8,7 @@ from typing import NamedTuple
 class Case(NamedTuple):
     """All-reduce of `elements` elements over `gpus` GPUs of a node.
 
-    `mode` is graph, or eager where the framework also calls it outside of CUDA graphs.
+    `mode` is the name that the table has for calls in CUDA graphs, or outside of them.
     """
 
     dtype: str

@@ -39,7 +39,14 @@ def expand(grid: Grid, models: Sequence[Model], precisions: Sequence[Precision])
         for layer in model.facts.get("moe", ()):
             for precision in precisions if layer.wide_ep else ():
                 mode = _mode(grid, precision["comm"])
-                shape = (precision["dtype"], precision["comm"], layer.hidden, layer.topk, layer.experts)
+                shape = (
+                    precision["dtype"],
+                    precision["comm"],
+                    precision["wire"],
+                    layer.hidden,
+                    layer.topk,
+                    layer.experts,
+                )
                 worlds = [
                     (ep, nodes)
                     for ep, nodes in product(grid.ep, grid.nodes)
@@ -67,7 +74,7 @@ def work(c: Columns) -> Work:
 OP = Op(
     name="moe_a2a",
     case=Case,
-    build=("dtype", "comm", "hidden", "topk", "experts", "ep", "nodes"),
+    build=("dtype", "comm", "wire", "hidden", "topk", "experts", "ep", "nodes"),
     read_grid=read_grid,
     expand=expand,
     work=work,
@@ -78,7 +85,7 @@ OP = Op(
         columns=(
             field_column("comm_backend", "string", "comm"),
             row_column("phase", "string"),
-            field_column("comm_dtype", "string", "dtype"),
+            field_column("comm_dtype", "string", "wire"),
             field_column("ep_size", "int64", "ep"),
             field_column("node_num", "int64", "nodes"),
             field_column("hidden_size", "int64", "hidden"),
@@ -93,6 +100,6 @@ OP = Op(
         ),
         measured=(("transmit_us", "us"), ("notify_us", "us"), ("latency", "us")),
     ),
-    precision=("dtype", "comm"),
+    precision=("dtype", "comm", "wire"),
     rows=2,
 )
