@@ -2,8 +2,8 @@
 
     python bench/timing/measure.py cases.csv --order 1 --out run1.csv [--spans] [--sustained]
 
-`--spans` adds CUPTI's own figure for each case, after all of them have been measured. A case that
-yields no row is written with its failure. The last lines printed are the speed and its break-down.
+`--spans` adds CUPTI's own figure for each case, from the same call right after it was measured; the
+break-down of the time is then of no use. A case that yields no row is written with its failure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow"))
 
 from opatlas.measuring import cuda, work  # noqa: E402
 from opatlas.measuring.bursts import BurstTimer  # noqa: E402
-from opatlas.measuring.device import Device, open_device  # noqa: E402
+from opatlas.measuring.device import open_device  # noqa: E402
 from opatlas.measuring.settings import Settings  # noqa: E402
 from opatlas.measuring.statistics import median  # noqa: E402
 from opatlas.ops.ids import parse_id  # noqa: E402
@@ -80,16 +80,20 @@ def watch() -> StopWatch:
     return clock
 
 
-def measure(device: Device, backend: str, row: dict[str, str]) -> dict[str, Any]:
+def measure(device: Any, backend: str, row: dict[str, str], spans: bool) -> dict[str, Any]:
     op, case = parse_id(row["id"])
     runner = importlib.import_module(f"opatlas.backends.{backend}.{op}")
     begin = time.perf_counter()
     try:
         device.check_alone()
         built = runner.build(case, device)
-        measured = device.measure(runner.call(built, case, device))
+        call = runner.call(built, case, device)
+        measured = device.measure(call)
         device.synchronize()
+        seconds = time.perf_counter() - begin
         source = runner.kernel_source(built, case)
+        traced = spans and measured.timing_method == "cuda_graph"
+        span = median(device.spans(call)) if traced else None
     except Exception as error:
         return {**row, "failure": f"{type(error).__name__}: {error}".partition("\n")[0][:300]}
     finally:
@@ -101,17 +105,9 @@ def measure(device: Device, backend: str, row: dict[str, str]) -> dict[str, Any]
         "kernel_source": source,
         "kernels_per_call": len(measured.kernels),
         "kernel": (measured.kernels or ("",))[0][:100],
-        "seconds": round(time.perf_counter() - begin, 5),
+        "seconds": round(seconds, 5),
+        "spans_ms": span,
     }  # fmt: skip
-
-
-def spans(device: Any, backend: str, case_id: str) -> float | None:
-    op, case = parse_id(case_id)
-    runner = importlib.import_module(f"opatlas.backends.{backend}.{op}")
-    try:
-        return median(device.spans(runner.call(runner.build(case, device), case, device)))
-    finally:
-        device.reset()
 
 
 def main() -> None:
@@ -134,7 +130,7 @@ def main() -> None:
     results: list[dict[str, Any]] = []
     for position, row in enumerate(rows):
         clock.part = row["id"].partition("/")[0]
-        results.append({**measure(device, arguments.backend, row), "position": position})
+        results.append({**measure(device, arguments.backend, row, arguments.spans), "position": position})
     times: dict[str, list[float]] = defaultdict(list)
     for result in results:
         if "seconds" in result:
@@ -146,10 +142,6 @@ def main() -> None:
         parts[f"{op}: building inputs and all else"] = whole - sum(parts.values())
         for label, part in sorted(parts.items(), key=lambda item: -item[1]):
             print(f"  {label}: {part / count * 1e3:.3f} ms a case, {part / whole:.1%}")
-    if arguments.spans:
-        for result in results:
-            if result.get("timing_method") == "cuda_graph":
-                result["spans_ms"] = spans(device, arguments.backend, result["id"])
     with arguments.out.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()

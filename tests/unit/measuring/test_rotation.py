@@ -44,9 +44,13 @@ def test_long_calls_stand_alone():
     assert rotation.orders == ((0,), (1,), (2,))
 
 
+def test_an_estimate_that_is_a_little_off_changes_nothing():
+    assert cut(1, 0, CACHE, 9e-6, SAMPLE_S, BURST_S) == cut(1, 0, CACHE, 16e-6, SAMPLE_S, BURST_S)
+
+
 def test_nothing_to_be_cold():
     rotation = cut(1, 0, CACHE, 10e-6, SAMPLE_S, BURST_S)
-    assert rotation.orders == ((0,) * 20,)
+    assert rotation.orders == ((0,) * 16,)
     assert not rotation.evict
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 SM_CLOCK = 1
+POWER_CAP = "sw_power_cap"
 THROTTLING = {
-    0x04: "sw_power_cap",
+    0x04: POWER_CAP,
     0x08: "hw_slowdown",
     0x20: "sw_thermal_slowdown",
     0x40: "hw_thermal_slowdown",

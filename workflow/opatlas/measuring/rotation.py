@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log2
 
 MARGIN = 2
 """Bytes touched between two uses of one copy, in cache sizes. Real replacement is not LRU."""
@@ -54,10 +55,11 @@ def cut(
 ) -> Rotation:
     """Bursts of about `sample_s`, at most `burst_s` unless one call is longer, every copy cold.
 
-    `call_s` is the estimated time of one call. Copies are used in turn, over as many bursts as that
+    `call_s` is the estimated time of one call; only its power of two counts, so that estimates that
+    differ a little lead to the same bursts. Copies are used in turn, over as many bursts as that
     takes; the copies between two uses of one must be MARGIN caches, or else the cache is evicted.
     """
-    aim = max(1, min(MOST_CALLS, round(sample_s / call_s)))
+    aim = max(1, min(MOST_CALLS, 2 ** round(log2(sample_s / call_s)) if call_s < sample_s else 1))
     most = max(1, min(MOST_CALLS, int(burst_s / call_s)))
     if copies < copies_for_cold(bytes_per_copy, cache_bytes):
         calls = max(1, min(aim, copies - 1))

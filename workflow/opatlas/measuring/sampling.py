@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from opatlas.measuring.errors import InvalidMeasurement
@@ -40,11 +41,16 @@ class Stop:
 
 @dataclass(frozen=True)
 class Sample:
-    """Time of one call in ms, and the SM clock in MHz around it where it is known."""
+    """Time of one call in ms, and the SM clock in MHz around it where it is known.
+
+    `throttled` says that the device ran slower than it should, `by_itself` that this call was the
+    cause: it began at full clock, and would end as throttled at any repetition.
+    """
 
     latency: float
     clock: float | None = None
     throttled: bool = False
+    by_itself: bool = False
 
 
 @dataclass
@@ -54,35 +60,42 @@ class Sampler:
     `next(now)` -> Take, Rest or Stop; then `took(sample)` for a good sample or `void(reason)` for one
     that may not count. The first good sample after the start and after every rest is dropped: the
     device was idle before it. From the second sample in a row at a low clock on, rests grow. A set
-    with throttled samples is thrown away once, after a pause; if it comes back throttled it stays and
-    is flagged. `first_look` replaces `min_samples` of the settings.
+    that something else throttled is thrown away once, after a pause; if it comes back throttled it
+    stays and is flagged.
+
+    `long_calls`: each call outlasts a burst, so it is its own mean over a long time. Then the first
+    look comes at `floor_samples`, and a sample after a rest is as good as any.
     """
 
     settings: Settings
     budget_s: float
     started: float
-    first_look: int | None = None
+    long_calls: bool = False
     samples: list[Sample] = field(default_factory=list)
     voids: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
     repeats: int = 0
+    accepts_low_clock: bool = False
+    """Whether waiting for the nominal clock has been given up."""
     _rest_s: float = 0.0
-    _voids_in_a_row: int = 0
+    _in_a_row: dict[str, int] = field(default_factory=dict)
     _drop: bool = True
-    _accept_low_clock: bool = False
     _next_look: int = 0
 
     def __post_init__(self) -> None:
-        self._next_look = self.first_look or self.settings.min_samples
+        few, usual = self.settings.floor_samples, self.settings.min_samples
+        self._next_look = few if self.long_calls else usual
 
     def next(self, now: float) -> Take | Rest | Stop:
         if self._rest_s:
-            rest, self._rest_s, self._drop = self._rest_s, 0.0, True
+            rest, self._rest_s = self._rest_s, 0.0
+            self._drop = self._drop or not self.long_calls
             return Rest(rest)
         reason = self._why_stop(now)
         if reason is None:
             return Take()
-        if self.throttled and not self.repeats and now - self.started < self.budget_s:
+        spoilt = self._share(lambda sample: sample.throttled and not sample.by_itself)
+        if spoilt and not self.repeats and now - self.started < self.budget_s:
             self.repeats += 1
             self.samples.clear()
             self.__post_init__()
@@ -91,7 +104,7 @@ class Sampler:
         return Stop(reason)
 
     def took(self, sample: Sample) -> None:
-        self._voids_in_a_row = 0
+        self._in_a_row.clear()
         if self._drop:
             self._drop = False
             self.dropped += 1
@@ -105,23 +118,22 @@ class Sampler:
         that cannot keep ahead of the device ends the measurement.
         """
         self.voids[reason] = self.voids.get(reason, 0) + 1
-        self._voids_in_a_row += 1
-        if reason == "low_clock" and self._voids_in_a_row > 1:
-            self._rest_s = FIRST_REST_S * GROWTH ** (self._voids_in_a_row - 2)
-        if self._voids_in_a_row >= MOST_VOIDS:
-            if reason != "low_clock":
-                raise InvalidMeasurement(reason, f"{MOST_VOIDS} samples in a row were void")
-            self._accept_low_clock = True
-
-    @property
-    def accepts_low_clock(self) -> bool:
-        """Whether waiting for the nominal clock has been given up."""
-        return self._accept_low_clock
+        row = self._in_a_row[reason] = self._in_a_row.get(reason, 0) + 1
+        if reason != "low_clock":
+            if row >= MOST_VOIDS:
+                raise InvalidMeasurement(reason, f"{row} samples were void since the last good one")
+        elif row >= MOST_VOIDS:
+            self.accepts_low_clock = True
+        elif row > 1:
+            self._rest_s = FIRST_REST_S * GROWTH ** (row - 2)
 
     @property
     def throttled(self) -> bool:
         """Whether more than a tenth of the samples saw a throttled device."""
-        return sum(sample.throttled for sample in self.samples) * 10 > len(self.samples)
+        return self._share(lambda sample: sample.throttled)
+
+    def _share(self, holds: Callable[[Sample], bool]) -> bool:
+        return sum(map(holds, self.samples)) * 10 > len(self.samples)
 
     @property
     def values(self) -> list[float]:

@@ -12,6 +12,7 @@ from opatlas.measuring.call import Call
 from opatlas.measuring.graphs import Graph, kernels_of_a_call
 from opatlas.measuring.honesty import require_recomputed, sampled
 from opatlas.measuring.measurement import Measurement
+from opatlas.measuring.nvml import POWER_CAP
 from opatlas.measuring.rotation import Rotation
 from opatlas.measuring.sampling import Rest, Sample, Sampler, Stop
 from opatlas.measuring.settings import Settings
@@ -128,9 +129,8 @@ def measure_work(
 
     InvalidMeasurement where the host could not be hidden, or the samples say nothing.
     """
-    # A call longer than a burst is its own mean over a long time, so it may converge sooner.
-    first_look = settings.floor_samples if call_s > settings.burst_s else None
-    sampler = Sampler(settings, settings.budget_s, clock(), first_look)
+    long_calls = call_s > settings.burst_s
+    sampler = Sampler(settings, settings.budget_s, clock(), long_calls)
     floor = settings.clock_floor * timer.nominal_clock
     turn = 0
     powers: list[float] = []
@@ -155,7 +155,9 @@ def measure_work(
         else:
             latency = (burst.seconds - work.overhead_s) / work.calls[which] * 1e3
             throttled = bool(burst.reading.reasons) or burst.clock < floor
-            sampler.took(Sample(latency, burst.clock, throttled))
+            capped = set(burst.reading.reasons) <= {POWER_CAP}
+            by_itself = long_calls and burst.clock_before >= floor and capped
+            sampler.took(Sample(latency, burst.clock, throttled, by_itself))
     summary = sampler.summary()
     return Measurement(
         latency=summary.latency,
