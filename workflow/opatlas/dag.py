@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from snakemake.exceptions import WorkflowError
-
 from opatlas import lock
 from opatlas.catalogue import load as catalogue
 from opatlas.config import datasets
@@ -33,14 +31,18 @@ R = TypeVar("R")
 
 
 def clearly(function: Callable[P, R]) -> Callable[P, R]:
-    """A user's mistake becomes one sentence of Snakemake's, without a traceback."""
+    """A user's mistake ends the run with its message alone.
+
+    SystemExit, because Snakemake wraps every other exception of a Snakefile and of an input function
+    into text of its own and a traceback.
+    """
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
         except UserError as error:
-            raise WorkflowError(str(error)) from None
+            raise SystemExit(f"opatlas: {error}") from None
 
     return call
 
@@ -84,8 +86,10 @@ class Dag:
         planned = self._plan(name)
         return str(planned.dataset.plan_target / f".plan-{planned.plan_fingerprint[:SHORT]}")
 
+    @clearly
     def unknown(self, wildcards: Any) -> str:
-        raise WorkflowError(self.config.explain(str(wildcards.target).rstrip("/")))
+        """There is no such target; says which there are."""
+        raise UserError(self.config.explain(str(wildcards.target).rstrip("/")))
 
     # --- inputs --------------------------------------------------------------------------------
 
@@ -131,6 +135,9 @@ class Dag:
         dataset = self._base(wildcards)
         runtime = self.config.runtime(dataset, wildcards.op)
         return f"docker://{runtime.image}" if runtime and runtime.image else None
+
+    def on_host(self, wildcards: Any) -> None:
+        """No image: what only moves files runs in the environment that runs Snakemake."""
 
     @clearly
     def dataset_of(self, wildcards: Any) -> str:

@@ -8,7 +8,7 @@ for dataset in dag.datasets:
             f"results/logs/audit/{dataset.name}.log",
         localrule: True
         container:
-            None
+            dag.on_host
         params:
             config=dag.overrides_json,
             name=dataset.name,

@@ -6,7 +6,7 @@ rule queue_shards:
         "results/logs/queue/{backend}/{version}/{platform}/{queue}.log",
     localrule: True
     container:
-        None
+        dag.on_host
     params:
         config=dag.overrides_json,
     shell:
@@ -31,8 +31,9 @@ rule measure_shard:
     resources:
         device=1,
     shell:
-        "python3 -m opatlas.harness.supervisor results/attempts/{wildcards.backend}/{wildcards.version}"
-        "/{wildcards.platform}/{wildcards.op}/{wildcards.shard}/{wildcards.todo}.ticket.json > {log} 2>&1"
+        "python3 -m opatlas.harness.supervisor"
+        " results/attempts/{wildcards.backend}/{wildcards.version}/{wildcards.platform}/"
+        "{wildcards.op}/{wildcards.shard}/{wildcards.todo}.ticket.json > {log} 2>&1"
 
 
 # Moves a damaged shard file away.
@@ -43,10 +44,11 @@ rule quarantine_shard:
         "results/logs/quarantine/{backend}/{version}/{platform}/{op}/{shard}-{fingerprint}.log",
     localrule: True
     container:
-        None
+        dag.on_host
     shell:
-        "python -m opatlas quarantine results/shards/{wildcards.backend}/{wildcards.version}"
-        "/{wildcards.platform}/{wildcards.op}/{wildcards.shard}.parquet {output} > {log} 2>&1"
+        "python -m opatlas quarantine"
+        " results/shards/{wildcards.backend}/{wildcards.version}/{wildcards.platform}/"
+        "{wildcards.op}/{wildcards.shard}.parquet {output} > {log} 2>&1"
 
 
 # A shard's file from journals and from older files with equal rows.
@@ -61,7 +63,7 @@ rule assemble_shard:
         "results/logs/assemble/{backend}/{version}/{platform}/{op}/{shard}.log",
     localrule: True
     container:
-        None
+        dag.on_host
     params:
         config=dag.overrides_json,
         dataset=dag.dataset_of,

@@ -6,7 +6,7 @@ rule write_plan:
         "results/logs/plan/{backend}/{version}/{platform}-{fingerprint}.log",
     localrule: True
     container:
-        None
+        dag.on_host
     params:
         config=dag.overrides_json,
     shell:

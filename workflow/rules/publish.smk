@@ -9,7 +9,7 @@ rule publish_dataset:
         "results/logs/publish/{backend}/{version}/{platform}-{fingerprint}.log",
     localrule: True
     container:
-        None
+        dag.on_host
     params:
         config=dag.overrides_json,
     shell:

@@ -8,7 +8,7 @@ rule merge_tables:
         "results/logs/tables/{backend}/{version}/{platform}-{fingerprint}.log",
     localrule: True
     container:
-        None
+        dag.on_host
     params:
         config=dag.overrides_json,
     shell:
@@ -26,7 +26,7 @@ rule check_tables:
         "results/logs/checks/{backend}/{version}/{platform}-{fingerprint}.log",
     localrule: True
     container:
-        None
+        dag.on_host
     params:
         config=dag.overrides_json,
     shell:

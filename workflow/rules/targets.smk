@@ -2,16 +2,6 @@
 # dataset is a target although its directory is no output of any job.
 
 
-rule help:
-    log:
-        "results/logs/help.log",
-    localrule: True
-    container:
-        None
-    shell:
-        "python -m opatlas datasets | tee {log}"
-
-
 for dataset in dag.datasets:
     for slash in ("", "/"):
 
@@ -40,6 +30,6 @@ rule unknown_target:
         target=r"(?!(shards|attempts|queues|plans|tables|quarantine|logs|benchmarks)/)(?!.*/\.dataset-).+",
     localrule: True
     container:
-        None
+        dag.on_host
     shell:
         "false > {log}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 # Command -> what it is for; the first ones are for people, the others are what the rules run.
 COMMANDS = {
     "datasets": "list the datasets that can be asked for",
+    "show": "what a published dataset holds and where its files are",
     "status": "progress of running measurements, and who holds the lock",
     "retry": "ask for chosen failures or rows to be measured again",
     "gc": "remove files that no dataset named needs",

@@ -16,9 +16,9 @@ REQUIRED: Any = object()
 
 
 class Mapping(dict[Any, Any]):
-    """A YAML mapping that knows the line of each of its keys."""
+    """A YAML mapping that knows the line of each of its keys; None for a key given with --config."""
 
-    lines: dict[Any, int]
+    lines: dict[Any, int | None]
 
 
 class _Loader(yaml.CSafeLoader):
@@ -75,7 +75,7 @@ class Section:
         self.where = where
         self.path = path
         self._seen: set[str] = set()
-        self._lines: dict[Any, int] = getattr(value, "lines", {})
+        self._lines: dict[Any, int | None] = getattr(value, "lines", {})
         self._map: dict[str, Any] = {}
         if value is None:
             return
@@ -107,8 +107,11 @@ class Section:
 
     def at(self, key: str, line_key: Any = None) -> str:
         """`file:line: a.b.key`, the place that messages name."""
-        line = self._lines.get(key if line_key is None else line_key)
+        key_in_file = key if line_key is None else line_key
+        line = self._lines.get(key_in_file)
         place = f"{self.where}:{line}" if line else self.where
+        if line is None and key_in_file in self._lines:
+            place = "--config"
         return f"{place}: {self.path}{'.' if self.path else ''}{key}"
 
     def wrong(self, key: str, what: str, line_key: Any = None) -> None:

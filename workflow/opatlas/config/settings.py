@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from opatlas.config.document import Mapping as YamlMapping
 from opatlas.config.document import Section, read_yaml
 from opatlas.errors import Problems
@@ -117,12 +119,17 @@ def _merged(written: Any, overrides: Mapping[str, Any]) -> Any:
     merged = YamlMapping(written)
     merged.lines = dict(getattr(written, "lines", {}))
     for key, value in overrides.items():
+        merged.lines[key] = None
         if isinstance(value, Mapping) and isinstance(merged.get(key), dict):
-            merged[key] = _merged(merged[key], value)
+            merged[key] = _merged(merged[key], {name: _scalar(inner) for name, inner in value.items()})
         else:
-            merged[key] = value
-            merged.lines.pop(key, None)
+            merged[key] = value.lower() == "true" if value in ("true", "false") else value
     return merged
+
+
+def _scalar(value: Any) -> Any:
+    """A value inside a mapping on the command line, which Snakemake hands on as text."""
+    return yaml.safe_load(value) if isinstance(value, str) else value
 
 
 def _measure(top: Section) -> MeasureSettings:
