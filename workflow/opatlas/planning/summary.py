@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from opatlas.planning.dataset import PlannedDataset
 from opatlas.planning.plan import OpPlan
 from opatlas.shards.reasons import why
 from opatlas.shards.state import ShardState
+
+WIDTH = 100
 
 
 def text(root: Path, planned: PlannedDataset, states: Sequence[ShardState]) -> str:
@@ -21,11 +23,8 @@ def text(root: Path, planned: PlannedDataset, states: Sequence[ShardState]) -> s
         ["op", "precision", "cases", "rows missing", "shards", "to measure", "device time"],
         [row for op in plan.ops for row in _op_rows(op, [s for s in states if s.shard.op == op.op.name])],
     )
-    for op in plan.ops:
-        if not op.runner:
-            lines.append(f"{op.op.name}: planned, no runner")
-    for name in plan.pinned_elsewhere:
-        lines.append(f"{name}: pinned at another version")
+    lines += _others("planned, no runner", [op.op.name for op in plan.ops if not op.runner])
+    lines += _others("pinned at another version", plan.pinned_elsewhere)
     lines += _left_out(plan.ops)
     lines += _stale(root, states)
     seconds = sum(state.missing_s for state in states)
@@ -44,33 +43,36 @@ def text(root: Path, planned: PlannedDataset, states: Sequence[ShardState]) -> s
 
 
 def _op_rows(op: OpPlan, states: Sequence[ShardState]) -> Iterable[list[str]]:
+    precisions = _precisions(op)
+    cases = Counter(precisions)
     missing = {key.case for state in states for key in state.missing}
-    by_precision: dict[str, list[bool]] = {}
-    for case_id, case in zip(op.ids, op.cases, strict=True):
-        by_precision.setdefault(_precision(op, case), []).append(case_id in missing)
-    first = True
-    for precision, flags in by_precision.items():
-        shards, to_measure, time = "", "", ""
-        if first and op.runner:
-            shards, to_measure = str(len(states)), str(sum(bool(state.missing) for state in states))
-            time = duration(sum(state.missing_s for state in states))
-        yield [
-            op.op.name if first else "",
-            precision,
-            str(len(flags)),
-            str(sum(flags)),
-            shards,
-            to_measure,
-            time,
-        ]
-        first = False
+    lacking = Counter(
+        precision
+        for precision, case_id in zip(precisions, op.ids if missing else (), strict=False)
+        if case_id in missing
+    )
+    shards, to_measure, time = "", "", ""
+    if op.runner:
+        shards, to_measure = str(len(states)), str(sum(bool(state.missing) for state in states))
+        time = duration(sum(state.missing_s for state in states))
+    for number, precision in enumerate(sorted(cases)):
+        head = [op.op.name if number == 0 else "", _words(precision), str(cases[precision])]
+        tail = [shards, to_measure, time] if number == 0 else ["", "", ""]
+        yield [*head, str(lacking[precision]) if op.runner else "", *tail]
 
 
-def _precision(op: OpPlan, case: Any) -> str:
-    """The precision fields of a case, with the kernel its dispatch names where the plan names one."""
-    parts = [str(getattr(case, name)) for name in op.op.fields if name.endswith("dtype")]
-    dispatch = getattr(case, "dispatch", "")
-    return " ".join(["/".join(dict.fromkeys(parts)), *([f"on {dispatch}"] if dispatch else [])])
+def _precisions(op: OpPlan) -> list[tuple[str, ...]]:
+    """The precision fields of each case, and the kernel its dispatch names where the plan names one."""
+    names = [name for name in op.op.fields if name.endswith("dtype") or name == "dispatch"]
+    return list(zip(*(op.columns[name].tolist() for name in names), strict=True))
+
+
+def _words(precision: tuple[str, ...]) -> str:
+    return "/".join(dict.fromkeys(filter(None, precision)))
+
+
+def _others(what: str, ops: Sequence[str]) -> list[str]:
+    return ["", *textwrap.wrap(f"{what}: {', '.join(ops)}", WIDTH, subsequent_indent="  ")] if ops else []
 
 
 def _left_out(ops: Iterable[OpPlan]) -> list[str]:
@@ -81,7 +83,7 @@ def _left_out(ops: Iterable[OpPlan]) -> list[str]:
 def _stale(root: Path, states: Sequence[ShardState]) -> list[str]:
     stale = [state for state in states if not state.done]
     if not stale:
-        return ["", "Every shard is there."]
+        return ["", "Every shard is there."] if states else []
     reasons = Counter((state.shard.op, why(root, state)) for state in stale)
     rows = [[op, str(count), reason] for (op, reason), count in sorted(reasons.items())]
     return ["", "Stale shards:", *_table(["op", "shards", "why"], rows)]
