@@ -105,11 +105,8 @@ class Workers:
             if kind != "heartbeat":
                 raise ProtocolError(kind)
             self._phase = message["phase"]
-            until = (
-                time.monotonic()
-                + allowed
-                + (self._ticket.run.build_s if self._phase == failures.BUILD else 0)
-            )
+            build_s = self._ticket.run.build_s if self._phase == failures.BUILD else 0.0
+            until = time.monotonic() + build_s + allowed
 
     def ensure(self) -> Worker:
         """The present worker, or else a fresh one. UserError when none gets ready."""
