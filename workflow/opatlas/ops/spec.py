@@ -89,6 +89,15 @@ class Table:
     measured: tuple[tuple[str, str], ...] = (("latency", "ms"),)
     prefix: bool = True
 
+    def key_values(self, columns: Columns) -> list[Array]:
+        """One array for each column of the key that the case decides, also where the row adds to it."""
+        parts = [column for column in self.columns if column.name in self.key]
+        return [
+            column.values(columns) if column.values else columns[column.field]
+            for column in parts
+            if column.values or column.field
+        ]
+
 
 class Batch(NamedTuple):
     """Cases that one owner wants, as a product: every one of `heads` with every one of `points`.

@@ -389,11 +389,12 @@ def _unverified(catalogue: Catalogue, dataset: Dataset, op: Op) -> str | None:
 
 
 def _idle_skips(catalogue: Catalogue, ops: Sequence[OpPlan]) -> Iterator[str]:
-    """Skip entries that name an op of this dataset and match no case; general ones need not match in each."""
+    """Skip entries that name a backend and an op and match no case; general ones need not match here."""
     spoke = {entry.rule for op in ops for entry in op.left_out}
     idle = {rule for op in ops for rule in op.idle}
     for skip in catalogue.skips:
-        if skip.match.ops is not None and skip.match.label in idle - spoke:
+        named = skip.match.ops is not None and skip.match.backends is not None
+        if named and skip.match.label in idle - spoke:
             yield f"{skip.match.label}: the skip matches nothing here: {skip.reason}"
 
 
@@ -422,7 +423,8 @@ def _check_keys(plan: OpPlan) -> None:
         wanted = [", ".join(plan.owner_sets[index]) for index in plan.owner_index[pair].tolist()]
         raise UserError(
             f"cases: two cases of {op.name} share one key of {op.table.name}, so their rows could not be "
-            f"told apart:\n  {ids[0]} (wanted by {wanted[0]})\n  {ids[1]} (wanted by {wanted[1]})"
+            f"told apart:\n  {ids[0]} (wanted by {wanted[0]})\n  {ids[1]} (wanted by {wanted[1]})\n"
+            "Keep one of them, by a skip entry that names the other's model."
         )
 
 

@@ -27,6 +27,8 @@ class Rows:
     @classmethod
     def of(cls, op: Op, batches: Sequence[Batch]) -> Rows:
         """Every case of every batch, in their order."""
+        if not any(batch.heads and batch.points for batch in batches):
+            return cls(op, [[] for _ in op.fields], [np.zeros(0, np.int64) for _ in op.fields])
         heads, points, tails = _numbered(batches)
         parts: list[tuple[list[tuple[Any, ...]], Codes]] = [
             ([head for batch in batches for head in batch.heads], heads),
