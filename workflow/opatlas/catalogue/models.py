@@ -51,10 +51,10 @@ def load(folder: Path, problems: Problems) -> list[Model]:
         top = Section.read(path, problems, file)
         for name, section in top.sections():
             facts = {
-                kind: tuple(_read(read, record) for record in section.records(kind))
+                kind: tuple(_read(read, record) for record in section.records(kind, []))
                 for kind, read in readers.items()
-                if kind in section
             }
+            facts = {kind: records for kind, records in facts.items() if records}
             models[name] = Model(
                 name,
                 section.text("architecture"),

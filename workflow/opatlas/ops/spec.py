@@ -91,12 +91,14 @@ class Table:
 
     def key_values(self, columns: Columns) -> list[Array]:
         """One array for each column of the key that the case decides, also where the row adds to it."""
-        parts = [column for column in self.columns if column.name in self.key]
-        return [
-            column.values(columns) if column.values else columns[column.field]
-            for column in parts
-            if column.values or column.field
-        ]
+        arrays = []
+        for column in self.columns:
+            if column.name in self.key:
+                if column.values:
+                    arrays.append(column.values(columns))
+                elif column.field:
+                    arrays.append(columns[column.field])
+        return arrays
 
 
 class Batch(NamedTuple):
