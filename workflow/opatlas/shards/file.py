@@ -19,15 +19,15 @@ import pyarrow.parquet as pq
 from opatlas.errors import UserError
 from opatlas.files import write_atomically
 from opatlas.harness.ticket import Key
-from opatlas.staleness.fingerprint import SHORT, Context, shard_fingerprint
-from opatlas.tables.canonical import content_hash, encode, plain_type
+from opatlas.staleness.fingerprint import SHORT, Context, digest, shard_fingerprint
+from opatlas.tables.canonical import content_hash, differences, encode
 
 FORMAT = 1
 MANIFEST = b"opatlas.manifest"
 FAILURES_OF = b"opatlas.failures"
 MANIFEST_KEYS = (
     *("format", "dataset", "op", "shard", "fingerprint", "context", "context_fingerprint", "cases"),
-    *("cases_hash", "rows", "failures", "content", "failures_content", "attempts", "controls"),
+    *("cases_hash", "rows", "failures", "content", "failures_content", "attempts", "controls", "self"),
 )
 NAME = re.compile(rf"^(?P<shard>s[01]*)-(?P<fingerprint>[0-9a-f]{{{SHORT}}})\.parquet$")
 
@@ -40,7 +40,8 @@ def _schema(required: Mapping[str, pa.DataType], optional: Mapping[str, pa.DataT
 
 
 # One row per row of a case, sorted by case_id, then part. Times in ms, clocks in MHz, power in W; `part` is
-# empty unless the op yields several rows a case; `notes` is JSON; `framework_version` is the exact one.
+# empty unless the op yields several rows a case; `values` is a JSON object of what such a row brings for
+# columns of its own; `notes` is JSON; `framework_version` is the exact one.
 ROWS = _schema(
     {
         "case_id": pa.string(),
@@ -62,6 +63,7 @@ ROWS = _schema(
         "framework_version": pa.string(),
     },
     {
+        "values": pa.string(),
         "sm_clock_mhz": pa.float64(),
         "power_w": pa.float64(),
         "latency_sustained": pa.float64(),
@@ -141,7 +143,8 @@ def write(
         "content": content_hash(measured),
         "failures_content": content_hash(failed),
     }
-    if fault := _fault(whole, measured, failed):
+    whole["self"] = _self(whole)
+    if fault := _content_fault(whole, measured, failed) or _cases_fault(whole, measured, failed):
         raise ValueError(f"{path}: {fault}")
     link = {"fingerprint": whole["fingerprint"], "content": whole["failures_content"]}
     write_atomically(failures_path(path), _encode(failed, FAILURES_OF, link))
@@ -150,11 +153,11 @@ def write(
 
 
 def read(path: Path) -> ShardFile:
-    """Reads a shard and compares every hash and count with its manifest; Damaged says what differs."""
+    """Reads a shard and compares its content with its manifest; Damaged says what differs."""
     manifest = read_manifest(path)
     rows = _read(path, ROWS)
     failures = _read(failures_path(path), FAILURES)
-    if fault := _fault(manifest, rows, failures):
+    if fault := _content_fault(manifest, rows, failures):
         raise Damaged(path, fault)
     return ShardFile(rows, failures, manifest)
 
@@ -162,10 +165,12 @@ def read(path: Path) -> ShardFile:
 def verify(path: Path) -> None:
     """Damaged where anything in a shard's files differs from what its manifest says.
 
-    Beyond `read`, each byte must be the one that the content is written as. Files of another pyarrow (it
-    names itself in the footer) are exempt from that.
+    Beyond `read`, the cases must be those that the fingerprint names, and each byte the one that the
+    content is written as. Files of another pyarrow (it names itself in the footer) are exempt from that.
     """
     shard = read(path)
+    if fault := _cases_fault(shard.manifest, shard.rows, shard.failures):
+        raise Damaged(path, fault)
     link = _footer(failures_path(path), FAILURES_OF)[1]
     for file, content in (
         (path, _encode(shard.rows, MANIFEST, shard.manifest)),
@@ -187,6 +192,8 @@ def read_manifest(path: Path) -> Manifest:
         raise Damaged(path, f"its manifest has no {', '.join(missing)}")
     if manifest["format"] != FORMAT:
         raise Damaged(path, f"its manifest is of format {manifest['format']}, not {FORMAT}")
+    if manifest["self"] != _self(manifest):
+        raise Damaged(path, "its manifest was changed after it was written")
     name = f"{manifest['shard']}-{str(manifest['fingerprint'])[:SHORT]}.parquet"
     if name != path.name:
         raise Damaged(path, f"its manifest is that of {name}")
@@ -272,25 +279,14 @@ def _open(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
     """A table of exactly this schema; text may be stored as string or large_string."""
     table = _open(path)
-    if differences := _differences(table.schema, schema):
-        raise Damaged(path, "; ".join(differences))
+    if wrong := differences(table.schema, schema):
+        raise Damaged(path, "; ".join(wrong))
     try:
         table = table.select(schema.names).cast(schema)
         _no_nulls(table, schema)
     except (pa.ArrowException, ValueError) as error:
         raise Damaged(path, _first_line(error)) from None
     return table
-
-
-def _differences(found: pa.Schema, wanted: pa.Schema) -> list[str]:
-    lines = [f"column {name} is missing" for name in wanted.names if name not in found.names]
-    lines += [f"column {name} is not one of a shard's" for name in found.names if name not in wanted.names]
-    lines += [
-        f"column {field.name} is of type {field.type} and must be {wanted.field(field.name).type}"
-        for field in found
-        if field.name in wanted.names and plain_type(field.type) != plain_type(wanted.field(field.name).type)
-    ]
-    return lines
 
 
 def _keys(*tables: pa.Table) -> list[Key]:
@@ -307,8 +303,22 @@ def _cases_hash(keys: Iterable[Key]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _fault(manifest: Manifest, rows: pa.Table, failures: pa.Table) -> str | None:
-    """What in a shard's content is not as its manifest says; None where all is."""
+def _self(manifest: Manifest) -> str:
+    """The hash of a manifest without itself."""
+    return digest({key: value for key, value in manifest.items() if key != "self"})
+
+
+def _content_fault(manifest: Manifest, rows: pa.Table, failures: pa.Table) -> str | None:
+    """What in the content of a shard's files is not as its manifest says; None where all is."""
+    for what, table in (("content", rows), ("failures_content", failures)):
+        found = content_hash(table)
+        if found != manifest[what]:
+            return f"its {what} has the hash {found[:SHORT]}, its manifest says {manifest[what][:SHORT]}"
+    return None
+
+
+def _cases_fault(manifest: Manifest, rows: pa.Table, failures: pa.Table) -> str | None:
+    """What in the cases of a shard's files is not as its manifest says; None where all is."""
     keys = _keys(rows, failures)
     parts = set(zip(*(rows[name].to_pylist() for name in ("case_id", "generation", "part")), strict=True))
     if len(parts) != rows.num_rows:
@@ -318,16 +328,14 @@ def _fault(manifest: Manifest, rows: pa.Table, failures: pa.Table) -> str | None
     if len(keys) != manifest["cases"]:
         return f"holds outcomes of {len(keys)} cases, and the shard has {manifest['cases']}"
     context = Context(manifest["context"])
-    for what, found, said in (
-        ("rows", content_hash(rows), "content"),
-        ("failures", content_hash(failures), "failures_content"),
-        ("cases", _cases_hash(keys), "cases_hash"),
-        ("context", context.fingerprint, "context_fingerprint"),
-        ("context and cases", shard_fingerprint(context, keys), "fingerprint"),
+    for what, found in (
+        ("cases_hash", _cases_hash(keys)),
+        ("context_fingerprint", context.fingerprint),
+        ("fingerprint", shard_fingerprint(context, keys)),
     ):
-        if found != manifest[said]:
+        if found != manifest[what]:
             return (
-                f"its {what} have the hash {found[:SHORT]}, its manifest says {str(manifest[said])[:SHORT]}"
+                f"the {what} of what it holds is {found[:SHORT]}, its manifest says {manifest[what][:SHORT]}"
             )
     return None
 

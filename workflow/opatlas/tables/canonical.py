@@ -57,6 +57,21 @@ def plain_type(type: pa.DataType) -> pa.DataType:
     return type
 
 
+def differences(found: pa.Schema, wanted: pa.Schema) -> list[str]:
+    """What in a schema is not as wanted, one line a column; string and large_string are the same."""
+    lines = [f"column {name} is missing" for name in wanted.names if name not in found.names]
+    lines += [f"column {name} is unexpected" for name in found.names if name not in wanted.names]
+    for field in found:
+        if field.name not in wanted.names:
+            continue
+        expected = wanted.field(field.name)
+        if plain_type(field.type) != plain_type(expected.type):
+            lines.append(f"column {field.name} is of type {field.type} and must be {expected.type}")
+        elif (field.metadata or {}).get(b"unit") != (expected.metadata or {}).get(b"unit"):
+            lines.append(f"column {field.name} is in {_unit(field)} and must be in {_unit(expected)}")
+    return lines
+
+
 def _feed(sha: Hash, array: pa.Array) -> None:
     valid = np.packbits(pc.is_valid(array).to_numpy(zero_copy_only=False))
     sha.update(valid.tobytes())
@@ -82,3 +97,7 @@ def _feed(sha: Hash, array: pa.Array) -> None:
 
 def _bytes(array: pa.Array, dtype: str) -> bytes:
     return array.to_numpy(zero_copy_only=False).astype(dtype).tobytes()  # type: ignore[no-any-return]
+
+
+def _unit(field: pa.Field) -> str:
+    return (field.metadata or {}).get(b"unit", b"no unit").decode()  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""What must hold of a dataset's tables before they are published: one file per check."""

@@ -1,0 +1,126 @@
+"""What checks look at: the merged tables of a dataset, what they were made of, and the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from opatlas.errors import UserError
+from opatlas.ops.spec import Array
+from opatlas.planning.dataset import PlannedDataset
+from opatlas.planning.plan import OpPlan
+from opatlas.tables.canonical import content_hash, differences
+from opatlas.tables.merge import FAILURES, RECORD, by_table
+from opatlas.tables.schema import failures_schema, table_schema
+
+
+@dataclass(frozen=True)
+class OpRows:
+    """What of a dataset is of one op's planned cases.
+
+    `place` and `failed` are indices into the plan's cases: of each row, so that `op.columns[field][place]`
+    are the rows' case fields, and of each failure.
+    """
+
+    table: str
+    op: OpPlan
+    rows: pa.Table
+    place: Array
+    failed: Array
+
+    def column(self, name: str) -> Array:
+        """A column as numpy values; nulls of numbers are NaN."""
+        values: Array = self.rows[name].to_numpy()
+        return values
+
+    def ids(self, chosen: Array) -> list[str]:
+        """The case ids of the rows that `chosen` (a mask) names."""
+        return self.rows["case_id"].filter(pa.array(chosen)).to_pylist()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`tables` holds those that are of their schema; `broken` says what is wrong with a table's file.
+
+    `record` is what merge noted: contexts, shards, attempts, kernels.
+    """
+
+    planned: PlannedDataset
+    tables: Mapping[str, pa.Table]
+    failures: pa.Table
+    broken: Mapping[str, list[str]]
+    record: Mapping[str, Any]
+
+    @cached_property
+    def ops(self) -> tuple[OpRows, ...]:
+        """The rows of each op whose table can be read."""
+        return tuple(
+            _op_rows(name, op, self.tables[name], self.failures)
+            for name, ops in by_table(self.planned).items()
+            if name in self.tables
+            for op in ops
+        )
+
+
+def _op_rows(name: str, op: OpPlan, table: pa.Table, failures: pa.Table) -> OpRows:
+    ids = pa.array(op.ids, pa.string())
+    place, failed = (pc.index_in(own["case_id"], value_set=ids) for own in (table, failures))
+    rows = table if place.null_count == 0 else table.filter(place.is_valid())
+    return OpRows(name, op, rows, place.drop_null().to_numpy(), failed.drop_null().to_numpy())
+
+
+def load(planned: PlannedDataset, folder: Path) -> Evidence:
+    """Reads what merge wrote; UserError when it was made of another plan, or when its record is gone."""
+    record = read_record(planned, folder)
+    wanted = {name: table_schema(ops[0].op.table) for name, ops in by_table(planned).items()}
+    wanted[FAILURES] = failures_schema()
+    tables: dict[str, pa.Table] = {}
+    broken: dict[str, list[str]] = {}
+    for name, schema in wanted.items():
+        table = _read(folder / f"{name}.parquet", schema)
+        if isinstance(table, list):
+            broken[name] = table
+            continue
+        tables[name] = table
+        if content_hash(table) != record["tables"].get(name, {}).get("content"):
+            broken[name] = ["its content is not what was merged"]
+    failures = tables.pop(FAILURES, failures_schema().empty_table())
+    return Evidence(planned, tables, failures, broken, record)
+
+
+def read_record(planned: PlannedDataset, folder: Path) -> dict[str, Any]:
+    """The record of what the tables in a folder were made of."""
+    path = folder / RECORD
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        made_of = record["fingerprint"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: cannot be read ({error}); remove the folder and run again") from None
+    if made_of != planned.fingerprint:
+        raise UserError(f"{path}: the tables are those of another plan; remove the folder and run again")
+    return record
+
+
+def _read(path: Path, schema: pa.Schema) -> pa.Table | list[str]:
+    """The table, or what is wrong with its file."""
+    try:
+        with path.open("rb") as file:
+            table = pq.ParquetFile(file).read()
+    except FileNotFoundError:
+        return ["the file is missing"]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        return [f"the file cannot be read: {str(error).strip().splitlines()[0]}"]
+    if wrong := differences(table.schema, schema):
+        return wrong
+    table = table.select(schema.names)
+    if nulls := [field.name for field in schema if not field.nullable and table[field.name].null_count]:
+        return [f"column {name} has nulls" for name in nulls]
+    return table.cast(schema)
