@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,17 +56,7 @@ class Family:
 MLA = Family(
     "mla", "mla", per_head=128, shared=1536 + 576, inner=1536 * 192 + 512 * 256, products=576 + 512, kv=576
 )
-DSA = Family(
-    "dsa",
-    "sparse_attention",
-    per_head=128,
-    shared=1536 + 576,
-    inner=1536 * 192 + 512 * 256,
-    products=576 + 512,
-    kv=576,
-    index=128,
-    topk=2048,
-)
+DSA = replace(MLA, kind="dsa", table_family="sparse_attention", index=128, topk=2048)
 MSA = Family(
     "msa", "msa", per_head=2 * 128, shared=2 * 128, inner=0, products=2 * 128, kv=2 * 128, index=1, topk=2048
 )
@@ -82,16 +72,7 @@ CSA = Family(
     topk=512,
     ratio=4,
 )
-HCA = Family(
-    "dsv4",
-    "sparse_attention",
-    per_head=0,
-    shared=1024 + 512,
-    inner=1024 * 512,
-    products=2 * 512,
-    kv=512,
-    ratio=128,
-)
+HCA = replace(CSA, index=0, topk=None, ratio=128)
 
 
 def context_op(

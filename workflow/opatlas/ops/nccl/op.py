@@ -1,4 +1,4 @@
-"""nccl for planning and tables: sweep, work and published columns."""
+"""nccl for planning and tables: sweep and published columns."""
 
 from __future__ import annotations
 
@@ -7,32 +7,24 @@ from itertools import product
 from typing import NamedTuple
 
 from opatlas.catalogue.models import Model
-from opatlas.catalogue.reading import sizes
 from opatlas.config.document import Section
-from opatlas.ops.dtypes import element_bytes
+from opatlas.ops.collective import Messages, message_work, read_messages
 from opatlas.ops.nccl.case import Case
-from opatlas.ops.spec import GRID, Batch, Columns, Op, Precision, Table, Work, field_column
+from opatlas.ops.spec import GRID, Batch, Op, Precision, Table, field_column
 
 
 class Grid(NamedTuple):
     collectives: list[str]
-    gpus: list[int]
-    elements: list[int]
+    messages: Messages
 
 
 def read_grid(section: Section) -> Grid:
-    return Grid(section.texts("collectives"), sizes(section, "gpus", minimum=2), sizes(section, "elements"))
+    return Grid(section.texts("collectives"), read_messages(section))
 
 
 def expand(grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]) -> Iterator[Batch]:
-    heads = [(precision["dtype"], collective) for precision in precisions for collective in grid.collectives]
-    yield Batch(GRID, heads, list(product(grid.gpus, grid.elements)))
-
-
-def work(c: Columns) -> Work:
-    """A message is read and written once; links bound it, not memory."""
-    moved = 2.0 * c["elements"] * element_bytes(c["dtype"])
-    return Work(0.0 * moved, 0.0 * moved, 0.0 * moved, moved)
+    heads = list(product((precision["dtype"] for precision in precisions), grid.collectives))
+    yield Batch(GRID, heads, grid.messages.points())
 
 
 OP = Op(
@@ -41,7 +33,7 @@ OP = Op(
     build=("dtype", "collective", "gpus"),
     read_grid=read_grid,
     expand=expand,
-    work=work,
+    work=message_work,
     table=Table(
         name="nccl_perf",
         family="comm",
