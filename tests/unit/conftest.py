@@ -146,6 +146,15 @@ def fine_lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path, planned_dataset(0.1))
 
 
+@pytest.fixture(scope="module")
+def merged_lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
+    """A good dataset in several shards, merged; one for all tests of a file, to be left as it is."""
+    lab = Lab(tmp_path_factory.mktemp("merged"), planned_dataset(0.1))
+    lab.write()
+    lab.merge()
+    return lab
+
+
 @pytest.fixture
 def make_row() -> Callable[..., dict[str, Any]]:
     return row

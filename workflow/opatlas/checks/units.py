@@ -23,13 +23,14 @@ def check(evidence: Evidence) -> Iterator[Finding]:
         if "latency" not in own.rows.column_names:
             continue
         relative = own.column("latency") / (IDLE_MS + shortest_ms(own, peaks))
-        shards = own.column("shard")
+        usable = np.isfinite(relative) & (relative > 0)
+        relative, shards = relative[usable], own.column("shard")[usable]
         medians = {shard: float(np.median(relative[shards == shard])) for shard in sorted(set(shards))}
         if len(medians) < LEAST_SHARDS:
             continue
         usual = float(np.median(list(medians.values())))
         for shard, median in medians.items():
-            factor = max(median / usual, usual / median) if median > 0 < usual else np.inf
+            factor = max(median / usual, usual / median)
             if factor >= FACTOR:
                 side = "slower" if median > usual else "faster"
                 message = f"times are {factor:.0f} times {side} for their work than those of other shards"
