@@ -133,7 +133,7 @@ def main() -> None:
         results.append({**measure(device, arguments.backend, row, arguments.spans), "position": position})
     times: dict[str, list[float]] = defaultdict(list)
     for result in results:
-        if "seconds" in result:
+        if result.get("seconds"):
             times[result["id"].partition("/")[0]].append(result["seconds"])
     for op, seconds in times.items():
         whole, count = sum(seconds), len(seconds)

@@ -99,6 +99,12 @@ def test_constant_inputs_are_refused(constant):
         run_guarded(lambda: normal(64, 64) @ constant)
 
 
+def test_a_constant_column_is_not_a_constant_input():
+    table = torch.zeros(4096, 8)
+    table[:, 0] = 1.0
+    run_guarded(lambda: table + normal(4096, 8))
+
+
 def test_what_may_be_constant():
     """Scales, integer tables, buffers that are written, and what the call makes itself."""
     x, scale, table = normal(64, 64), torch.ones(()), torch.zeros(64, dtype=torch.int64)

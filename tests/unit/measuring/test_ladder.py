@@ -32,7 +32,7 @@ class FakeGpu(CudaDevice):
     def _evict(self):
         pass
 
-    def _captured(self, call, rotation):
+    def _captured(self, call, rotation, call_s):
         if not next(self._captures):
             raise NotCaptured("operation not permitted when stream is capturing")
         return Work("cuda_graph", [lambda: None], [1], 1e-6, kernels=("gemm",))

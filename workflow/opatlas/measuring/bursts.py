@@ -14,8 +14,12 @@ from opatlas.measuring.nvml import Nvml, Reading
 from opatlas.measuring.settings import Settings
 from opatlas.measuring.statistics import median
 
-LEAD_CYCLES = 100_000
-"""About 50 us of blocking, so that the first event is reached only after the second is queued."""
+LEAD_CYCLES = 150_000
+"""About 75 us of blocking, so that the first event is reached only when the block behind it is queued.
+When the host takes longer for that, the block does not tell the clock, and NVML is asked."""
+
+FIRST_GUESS_MHZ = 2000.0
+"""A clock to start the calibration with."""
 
 LEAST_BLOCK_CYCLES = 200_000
 """About 100 us: enough to queue a graph, and to know the clock to 0.1 %."""
@@ -57,7 +61,8 @@ class BurstTimer:
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
         self._block = LEAST_BLOCK_CYCLES
         self._spin_overhead_s = 0.0
-        self.nominal_clock = 0.0
+        self._in_time = False
+        self.nominal_clock = FIRST_GUESS_MHZ
         self._calibrate()
 
     def time(
@@ -75,8 +80,11 @@ class BurstTimer:
         _, closed, begin, end = self._events
         if expected_s > self._settings.burst_s and least_clock:
             self._wait(0.0)
-            if (clock := self._probe()) < least_clock:
-                return Burst(0.0, clock, clock, True, self._nvml.read(self._settings.power))
+            self._block_device()
+            closed.synchronize()
+            reading = self._nvml.read(self._settings.power)
+            if (clock := self._clock(reading)) < least_clock:
+                return Burst(0.0, clock, clock, True, reading)
         # The block needs no rest before it: it is one thread's work.
         self._wait((LEAD_CYCLES + self._block) * 1e-6 / self.nominal_clock)
         self._block_device()
@@ -91,7 +99,7 @@ class BurstTimer:
             time.sleep(expected_s / 2)
         reading = self._nvml.read(self._settings.power)
         end.synchronize()
-        before = self._clock()
+        before = self._clock(reading)
         during = (long and reading.sm_clock_mhz) or before
         self._duty.worked(closed.elapsed_time(end) * 1e-3, time.perf_counter())
         # Grow fast, so that few samples are lost; fall back slowly, since the next case may be quick.
@@ -99,6 +107,13 @@ class BurstTimer:
         self._block = max(LEAST_BLOCK_CYCLES, min(MOST_BLOCK_CYCLES, longer))
         seconds = begin.elapsed_time(end) * 1e-3
         return Burst(seconds, before, min(before, during), hidden, reading)
+
+    def run(self, work: Callable[[], Any], expected_s: float) -> Any:
+        """Runs or queues work that is not timed, but is part of the duty."""
+        self._wait(0.0)
+        result = work()
+        self._duty.worked(expected_s, time.perf_counter() + expected_s)
+        return result
 
     def _wait(self, ahead_s: float) -> None:
         """Sleeps until `ahead_s` before the duty allows work."""
@@ -108,20 +123,19 @@ class BurstTimer:
     def _block_device(self) -> None:
         """Queues a spin of `_block` cycles between two events, behind a spin that hides the first."""
         torch.cuda._sleep(LEAD_CYCLES)
+        begun = time.perf_counter()
         self._events[0].record()
         torch.cuda._sleep(self._block)
+        queued_s = time.perf_counter() - begun
         self._events[1].record()
+        self._in_time = queued_s < LEAD_CYCLES * 1e-6 / self.nominal_clock
 
-    def _clock(self) -> float:
-        """MHz during the last block, once it has ended."""
+    def _clock(self, reading: Reading) -> float:
+        """MHz during the last block, once it has ended; NVML's where the host was late for it."""
+        if not self._in_time and reading.sm_clock_mhz:
+            return reading.sm_clock_mhz
         blocked_s = self._events[0].elapsed_time(self._events[1]) * 1e-3 - self._spin_overhead_s
         return float(self._block / blocked_s * 1e-6)
-
-    def _probe(self) -> float:
-        """MHz now."""
-        self._block_device()
-        self._events[1].synchronize()
-        return self._clock()
 
     def pair(self) -> tuple[Any, Any]:
         """Two timing events that no burst in flight uses."""
@@ -141,7 +155,8 @@ class BurstTimer:
         for self._block in lengths:
             blocks = []
             for _ in range(9):
-                self._probe()
+                self._block_device()
+                self._events[1].synchronize()
                 blocks.append(self._events[0].elapsed_time(self._events[1]) * 1e-3)
             times.append(median(blocks))
         cycle_s = (times[1] - times[0]) / (lengths[1] - lengths[0])

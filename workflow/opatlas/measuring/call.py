@@ -11,13 +11,15 @@ from typing import Any
 class Call:
     """One operation, ready to run any number of times.
 
-    `run(i)` does it once on copy `i % copies` of its weights or KV cache and returns its output: a
-    tensor, or a tuple of tensors. Activations are the same at every call, so they stay warm.
-    `bytes_per_copy` is what one call reads of its copy; 0 where nothing has to be cold.
-    `inputs` names the distribution of the values; only "random" ones are checked for being so.
+    `run(i)` does it once, as call number i, on copy `i % copies` of its weights or KV cache and returns
+    its output: a tensor, or a tuple of tensors. `bytes_per_copy` is what one call reads of its copy; 0
+    where nothing has to be cold. Activations are those of set `i % sets`, few enough to stay warm: a
+    latency is then a mean over places in memory, not that of one place. `inputs` names the
+    distribution of the values; only "random" ones are checked for being so.
     """
 
     run: Callable[[int], Any]
     copies: int = 1
     bytes_per_copy: int = 0
+    sets: int = 1
     inputs: str = "random"

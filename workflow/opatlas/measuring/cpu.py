@@ -17,7 +17,7 @@ from opatlas.measuring.call import Call
 from opatlas.measuring.honesty import require_recomputed, run_guarded, sampled
 from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.pool import Pool
-from opatlas.measuring.rotation import copies_for_cold
+from opatlas.measuring.rotation import copies_for_cold, sets_for_warm
 from opatlas.measuring.sampling import Rest, Sample, Sampler, Stop
 from opatlas.measuring.settings import Settings
 
@@ -40,6 +40,9 @@ class CpuDevice:
 
     def copies(self, bytes_per_copy: int) -> int:
         return min(MOST_COPIES, copies_for_cold(bytes_per_copy, self.cache_bytes))
+
+    def sets(self, bytes_per_set: int) -> int:
+        return sets_for_warm(bytes_per_set, self.cache_bytes)
 
     def normal(self, shape: Sequence[int], dtype: Any, scale: float = 1.0) -> Any:
         return self._pool.normal(shape, dtype, scale)
@@ -88,6 +91,7 @@ class CpuDevice:
             notes={
                 "calls_per_sample": calls,
                 "copies": call.copies,
+                "sets": call.sets,
                 "bytes_between_uses": (call.copies - 1) * call.bytes_per_copy,
                 "cache_bytes": self.cache_bytes,
                 "inputs": call.inputs,

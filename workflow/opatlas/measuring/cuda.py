@@ -20,7 +20,8 @@ from opatlas.measuring.honesty import run_guarded
 from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.nvml import Nvml
 from opatlas.measuring.pool import Pool
-from opatlas.measuring.rotation import MARGIN, MOST_CALLS, Rotation, copies_for_cold, cut
+from opatlas.measuring.rotation import MARGIN, MOST_CALLS, Rotation, copies_for_cold, cut, sets_for_warm
+from opatlas.measuring.sampling import FIRST_REST_S
 from opatlas.measuring.settings import Settings
 from opatlas.measuring.statistics import median
 from opatlas.measuring.work import Work, captured, measure_work, queued
@@ -59,6 +60,9 @@ class CudaDevice:
 
     def copies(self, bytes_per_copy: int) -> int:
         return min(MOST_CALLS, copies_for_cold(bytes_per_copy, self.cache_bytes))
+
+    def sets(self, bytes_per_set: int) -> int:
+        return sets_for_warm(bytes_per_set, self.cache_bytes)
 
     def normal(self, shape: Sequence[int], dtype: Any, scale: float = 1.0) -> Any:
         return self._pool.normal(shape, dtype, scale)
@@ -107,13 +111,13 @@ class CudaDevice:
             self._pool.rewind()
 
     def spans(self, call: Call, bursts: int = 5) -> list[float]:
-        """CUPTI's first start to last end of each call in some bursts at full clock, in ms.
+        """CUPTI's first start to last end of each call in some bursts, in ms; at full clock if any was.
 
         The cross-check of a latency: the same graphs of the same calls, timed by another clock.
         NotCaptured where there are no graphs.
         """
         call_s, rotation = self._size(call)
-        work = self._captured(call, rotation)
+        work = self._captured(call, rotation, call_s)
         least = self.settings.clock_floor * self._timer.nominal_clock
         taken: list[Burst] = []
 
@@ -124,6 +128,8 @@ class CudaDevice:
                 burst = self._timer.time(work.bursts[which], expected_s, work.lead, least)
                 if burst.seconds:
                     taken.append(burst)
+                else:
+                    self._timer.rest(FIRST_REST_S)
                 if sum(b.clock_before >= least for b in taken) == bursts:
                     break
 
@@ -131,10 +137,11 @@ class CudaDevice:
             pieces = record(run)
         finally:
             work.release()
+        good = [burst.clock_before >= least for burst in taken]
         return [
             span(activities[start : start + len(work.kernels)]) * 1e-6
-            for burst, activities in zip(taken, pieces, strict=True)
-            if burst.clock_before >= least
+            for at_full_clock, activities in zip(good, pieces, strict=True)
+            if at_full_clock or not any(good)
             for start in range(work.lead_kernels, len(activities), len(work.kernels))
         ]
 
@@ -144,12 +151,13 @@ class CudaDevice:
         call_s, rotation = self._size(call)
         notes = {
             "copies": call.copies,
+            "sets": call.sets,
             "evicted": rotation.evict,
             "bytes_between_uses": rotation.bytes_between_uses,
             "inputs": call.inputs,
         }
         try:
-            work = self._captured(call, rotation)
+            work = self._captured(call, rotation, call_s)
         except NotCaptured as error:
             notes["not_captured"] = str(error)
             measured = self._measure_uncaptured(call, rotation, call_s)
@@ -173,12 +181,19 @@ class CudaDevice:
             call_s = min(call_s, max(1e-6, burst.seconds - self._queue_overhead_s))
             if burst.hidden:
                 break
-        sizes = call.copies, call.bytes_per_copy, self.cache_bytes
+        sizes = call.copies, call.bytes_per_copy, call.sets, self.cache_bytes
         return call_s, cut(*sizes, call_s, self.settings.sample_s, self.settings.burst_s)
 
-    def _captured(self, call: Call, rotation: Rotation) -> Work:
+    def _captured(self, call: Call, rotation: Rotation, call_s: float) -> Work:
         try:
-            return captured(call, rotation, self._evict, self._graph_memory, self._graph_overhead_s)
+            return captured(
+                call,
+                rotation,
+                self._evict,
+                self._graph_memory,
+                self._graph_overhead_s,
+                lambda work, calls: self._timer.run(work, calls * call_s),
+            )
         except BaseException:
             self._renew_graph_memory()
             raise

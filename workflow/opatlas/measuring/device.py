@@ -19,6 +19,9 @@ class Device(Protocol):
     def copies(self, bytes_per_copy: int) -> int:
         """How many sets of weights (or KV) a call needs so that each is cold when its turn comes."""
 
+    def sets(self, bytes_per_set: int) -> int:
+        """How many sets of activations (inputs and outputs of a call) can rotate and stay warm."""
+
     def normal(self, shape: Sequence[int], dtype: Any, scale: float = 1.0) -> Any:
         """A tensor of normal values with standard deviation `scale`.
 

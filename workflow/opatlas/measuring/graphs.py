@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -42,17 +43,19 @@ class Graph:
 
     NotCaptured where that is impossible; `pool` is then spent. `nodes` holds the name of each kernel,
     copy or fill, in order of capture; `output` is what the last call returned: the memory that each
-    replay fills.
+    replay fills. Calls write to `outputs` places in turn, and one more.
     """
 
-    def __init__(self, run: Callable[[int], Any], order: Sequence[int], pool: Any) -> None:
+    def __init__(self, run: Callable[[int], Any], order: Sequence[int], pool: Any, outputs: int = 1) -> None:
         self.order = tuple(order)
+        kept: deque[Any] = deque(maxlen=outputs)
         self._graph = torch.cuda.CUDAGraph(keep_graph=True)
         self._graph.capture_begin(pool=pool, capture_error_mode="thread_local")
         try:
             try:
                 for i in order:
                     self.output = run(i)
+                    kept.append(self.output)
             finally:
                 self._end_capture(pool)
         except torch.OutOfMemoryError:

@@ -29,7 +29,8 @@ def tensors(value: Any) -> list[Any]:
 
 def evenly(tensor: Any) -> Any:
     """At most LOOKED_AT elements spread evenly over the tensor, as float32."""
-    return tensor.detach().flatten()[:: max(1, tensor.numel() // LOOKED_AT)][:LOOKED_AT].float()
+    step = tensor.numel() // LOOKED_AT | 1  # odd, so as not to stay in one column
+    return tensor.detach().flatten()[::step][:LOOKED_AT].float()
 
 
 class _Inputs(TorchDispatchMode):  # type: ignore[misc]

@@ -15,15 +15,26 @@ MOST_CALLS = 64
 
 @dataclass(frozen=True)
 class Rotation:
-    """`orders` holds, for each burst in turn, the copies that its calls use.
+    """`orders` holds, for each burst in turn, the numbers of its calls.
 
-    Where rotation alone cannot make them cold (`evict`), MARGIN caches of other data are read before
-    each burst, and no burst uses a copy twice.
+    Where rotation alone cannot make the copies cold (`evict`), MARGIN caches of other data are read
+    before each burst, then each set of activations is made warm by one of the calls of `lead`; and no
+    copy is used twice from then on.
     """
 
     orders: tuple[tuple[int, ...], ...]
     evict: bool
     bytes_between_uses: int
+    lead: tuple[int, ...] = ()
+
+
+SETS = 8
+"""Most sets of activations that calls rotate through."""
+
+
+def sets_for_warm(bytes_per_set: int, cache_bytes: int) -> int:
+    """Sets of activations that fill at most a quarter of the cache together, at least one."""
+    return max(1, min(SETS, cache_bytes // 4 // max(1, bytes_per_set)))
 
 
 def copies_for_cold(bytes_per_copy: int, cache_bytes: int) -> int:
@@ -48,6 +59,7 @@ def bytes_between_uses(order: Sequence[int], bytes_per_copy: int) -> int:
 def cut(
     copies: int,
     bytes_per_copy: int,
+    sets: int,
     cache_bytes: int,
     call_s: float,
     sample_s: float,
@@ -62,10 +74,11 @@ def cut(
     aim = max(1, min(MOST_CALLS, 2 ** round(log2(sample_s / call_s)) if call_s < sample_s else 1))
     most = max(1, min(MOST_CALLS, int(burst_s / call_s)))
     if copies < copies_for_cold(bytes_per_copy, cache_bytes):
-        calls = max(1, min(aim, copies - 1))
-        return Rotation((tuple(range(calls)),), True, MARGIN * cache_bytes)
+        calls = max(1, min(aim, copies - sets))
+        lead = tuple(range(calls, calls + sets))
+        return Rotation((tuple(range(calls)),), True, MARGIN * cache_bytes, lead)
     rounds = max(1, min(-(-aim // copies), most // copies))
-    turn = [call % copies for call in range(rounds * copies)]
+    turn = range(rounds * copies)
     bursts = -(-len(turn) // most)
     size, longer = divmod(len(turn), bursts)
     orders, start = [], 0
@@ -73,6 +86,6 @@ def cut(
         end = start + size + (burst < longer)
         orders.append(tuple(turn[start:end]))
         start = end
-    between = bytes_between_uses(turn, bytes_per_copy)
+    between = bytes_between_uses([call % copies for call in turn], bytes_per_copy)
     assert not bytes_per_copy or between >= MARGIN * cache_bytes
     return Rotation(tuple(orders), False, between)

@@ -56,24 +56,34 @@ class Work:
             graph.release()
 
 
-def captured(call: Call, rotation: Rotation, evict: Callable[[], Any], pool: Any, overhead_s: float) -> Work:
-    """Each burst as a graph whose replay is proven to compute; NotCaptured where there can be none."""
+def captured(
+    call: Call,
+    rotation: Rotation,
+    evict: Callable[[], Any],
+    pool: Any,
+    overhead_s: float,
+    spaced: Callable[[Callable[[], Any], int], Any],
+) -> Work:
+    """Each burst as a graph whose replay is proven to compute; NotCaptured where there can be none.
+
+    `spaced(work, calls)` runs work of so many calls when the device may be loaded again.
+    """
     graphs: list[Graph] = []
     try:
         for order in rotation.orders:
-            graphs.append(Graph(call.run, order, pool))
+            graphs.append(Graph(call.run, order, pool, call.sets))
         first, timed = graphs[0], list(graphs)
         kernels = kernels_of_a_call([(graph.nodes, len(graph.order)) for graph in timed])
-        expected = sampled(call.run(first.order[-1]))
+        expected = sampled(spaced(lambda: call.run(first.order[-1]), 1))
 
         def again() -> Any:
-            first.replay()
+            spaced(first.replay, len(first.order))
             return first.output
 
         require_recomputed(expected, first.output, again)
         lead = None
         if rotation.evict:
-            graphs.append(Graph(_leader(call, rotation, evict), (0,), pool))
+            graphs.append(Graph(_leader(call, rotation, evict), rotation.lead, pool))
             lead = graphs[-1].replay
     except BaseException:
         for graph in graphs:
@@ -90,30 +100,30 @@ def queued(call: Call, rotation: Rotation, evict: Callable[[], Any], overhead_s:
     target = call.run(0)
     require_recomputed(sampled(target), target, lambda: call.run(0))
 
-    def burst(order: Sequence[int]) -> Callable[[], Any]:
-        def run() -> None:
+    def burst(run: Callable[[int], Any], order: Sequence[int]) -> Callable[[], Any]:
+        def calls() -> None:
             for i in order:
-                call.run(i)
+                run(i)
 
-        return run
+        return calls
 
-    leader = _leader(call, rotation, evict)
+    lead = burst(_leader(call, rotation, evict), rotation.lead)
     return Work(
         "blocked_eager",
-        [burst(order) for order in rotation.orders],
+        [burst(call.run, order) for order in rotation.orders],
         [len(order) for order in rotation.orders],
         overhead_s,
-        (lambda: leader(0)) if rotation.evict else None,
+        lead if rotation.evict else None,
     )
 
 
 def _leader(call: Call, rotation: Rotation, evict: Callable[[], Any]) -> Callable[[int], Any]:
-    """Evicts, then makes the activations warm by a call on a copy that the burst does not use."""
-    spare = len(rotation.orders[0]) % call.copies
+    """The calls of a lead: the first evicts, each makes one set of activations warm."""
 
-    def lead(_: int) -> Any:
-        evict()
-        return call.run(spare)
+    def lead(i: int) -> Any:
+        if i == rotation.lead[0]:
+            evict()
+        return call.run(i)
 
     return lead
 

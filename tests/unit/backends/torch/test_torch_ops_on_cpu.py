@@ -24,6 +24,7 @@ def device():
 @pytest.fixture(autouse=True)
 def _fresh(device, monkeypatch):
     monkeypatch.setattr(device, "copies", lambda size: 2)
+    monkeypatch.setattr(device, "sets", lambda size: 3)
     yield
     device.reset()
 
@@ -74,21 +75,23 @@ def reference_attention(q, k, v, hidden):
 @pytest.mark.parametrize("window", [0, 4, 64])
 def test_context_attention_is_causal_and_windowed(device, seen, window):
     *_, call = runner_call(f"attention_context/{ATTENTION}/window={window}/batch=2/isl=16", device)
-    q, k, v = (t.transpose(1, 2) for t in seen)
     age = torch.arange(16)[:, None] - torch.arange(16)
     hidden = (age < 0) | ((age >= window) if window else False)
-    expected = reference_attention(q, k, v, hidden)
-    torch.testing.assert_close(call.run(0).double(), expected, rtol=1e-4, atol=1e-5)
+    for i in range(4):
+        q, k, v = (t[i % 3].transpose(1, 2) for t in seen)
+        expected = reference_attention(q, k, v, hidden)
+        torch.testing.assert_close(call.run(i).double(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("window", "kept"), [(0, 16), (4, 4), (64, 16)])
 def test_decode_attention_reads_its_window_of_the_cache(device, seen, window, kept):
     *_, call = runner_call(f"attention_generation/{ATTENTION}/window={window}/batch=3/kv_len=16", device)
-    q, caches = seen[0].transpose(1, 2), seen[1]
-    for copy in (0, 1):
-        k, v = caches[copy][:, :, 16 - kept :].transpose(2, 3)
+    queries, caches = seen
+    for i in range(6):
+        q = queries[i % 3].transpose(1, 2)
+        k, v = caches[i % 2][:, :, 16 - kept :].transpose(2, 3)
         expected = reference_attention(q, k, v, torch.zeros(1, kept, dtype=torch.bool))
-        torch.testing.assert_close(call.run(copy).double(), expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(call.run(i).double(), expected, rtol=1e-4, atol=1e-5)
     assert call.bytes_per_copy == 2 * 3 * kept * 2 * 32 * 4
 
 
@@ -97,10 +100,10 @@ def test_decode_attention_reads_its_window_of_the_cache(device, seen, window, ke
 def test_moe_computes_the_generated_assignment(device, seen, tp, ep, distribution):
     case_id = f"{MOE}/tp={tp}/ep={ep}/distribution={distribution}/tokens=11"
     _, built, case, call = runner_call(case_id, device)
-    x = seen[-1]
     assigned = torch.from_numpy(inputs.assignment(case))
-    for copy in (0, 1):
-        router, up, down = (t[copy].double() for t in (built.router, built.up, built.down))
+    for i in (0, 1, 5):
+        x = seen[-1][i % 3]
+        router, up, down = (t[i % 2].double() for t in (built.router, built.up, built.down))
         lift = inputs.LIFT * case.hidden**0.5
         logits = (x.double() @ router.t()).gather(1, assigned) + lift
         gates = logits.softmax(-1)
@@ -111,7 +114,7 @@ def test_moe_computes_the_generated_assignment(device, seen, tp, ep, distributio
                     gate, value = (x[token].double() @ up[expert]).chunk(2)
                     hidden = torch.nn.functional.silu(gate) * value
                     expected[token] += gates[token, slot] * (hidden @ down[expert])
-        torch.testing.assert_close(call.run(copy).double(), expected, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(call.run(i).double(), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_moe_of_one_token_is_cold_too(device, monkeypatch):

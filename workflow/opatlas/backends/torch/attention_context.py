@@ -24,28 +24,35 @@ def call(built: Built, case: Case, device: Device) -> Call:
     dtype = operand_dtype(case.dtype, case.kv_dtype, case.variant)
     masked = windowed(case)
     tokens = case.batch * case.isl
-    query, key = case.heads * case.head_dim, case.kv_heads * case.head_dim
+    q_bytes, k_bytes = (
+        tokens * heads * case.head_dim * dtype.itemsize for heads in (case.heads, case.kv_heads)
+    )
+    sets = device.sets(2 * q_bytes + 2 * k_bytes)
     require_memory(
         device,
-        q=tokens * query * dtype.itemsize,
-        k_and_v=2 * tokens * key * dtype.itemsize,
-        out=2 * tokens * query * dtype.itemsize,
+        q=sets * q_bytes,
+        k_and_v=2 * sets * k_bytes,
+        out=(sets + 1) * q_bytes,
         mask=case.isl * case.isl if masked else 0,
     )
 
     def heads_first(heads: int) -> Any:
-        made = device.normal((case.batch, case.isl, heads, case.head_dim), dtype)
-        return made.transpose(1, 2)
+        made = device.normal((sets, case.batch, case.isl, heads, case.head_dim), dtype)
+        return made.transpose(2, 3).unbind(0)
 
     q, k, v = heads_first(case.heads), heads_first(case.kv_heads), heads_first(case.kv_heads)
     mask = None
     if masked:
         mask = torch.ones(case.isl, case.isl, dtype=torch.bool, device=device.torch_device)
         mask = mask.tril_().triu_(1 - case.window)
-    built[case] = implementation(q, k, v, not masked, mask)
-    run = attend(q, k, v, not masked, mask)
+    built[case] = implementation(q[0], k[0], v[0], not masked, mask)
+
     # Keys and values were made by the layer just before, so nothing here is cold.
-    return Call(lambda i: run())
+    def run(i: int) -> Any:
+        chosen = i % sets
+        return attend(q[chosen], k[chosen], v[chosen], not masked, mask)
+
+    return Call(run, sets=sets)
 
 
 def kernel_source(built: Built, case: Case) -> str:

@@ -26,18 +26,18 @@ def call(built: Built, case: Case, device: Device) -> Call:
     shape = (2, case.batch, case.kv_len, case.kv_heads, case.head_dim)
     cache_bytes = 2 * case.batch * case.kv_len * case.kv_heads * case.head_dim * dtype.itemsize
     query_bytes = case.batch * case.heads * case.head_dim * dtype.itemsize
-    require_memory(device, kv_caches=copies * cache_bytes, q=query_bytes, out=2 * query_bytes)
-    q = device.normal((case.batch, 1, case.heads, case.head_dim), dtype).transpose(1, 2)
-    runs = []
-    for cache in device.normal((copies, *shape), dtype).unbind(0):
-        k, v = cache[:, :, case.kv_len - keys_read(case) :].transpose(2, 3).unbind(0)
-        runs.append(attend(q, k, v))
-    built[case] = implementation(q, k, v)
+    sets = device.sets(2 * query_bytes)
+    require_memory(device, kv_caches=copies * cache_bytes, q=sets * query_bytes, out=(sets + 1) * query_bytes)
+    queries = device.normal((sets, case.batch, 1, case.heads, case.head_dim), dtype)
+    queries = queries.transpose(2, 3).unbind(0)
+    caches = device.normal((copies, *shape), dtype)[:, :, :, case.kv_len - keys_read(case) :]
+    pairs = [cache.transpose(2, 3).unbind(0) for cache in caches.unbind(0)]
+    built[case] = implementation(queries[0], *pairs[0])
 
     def run(i: int) -> Any:
-        return runs[i % copies]()
+        return attend(queries[i % sets], *pairs[i % copies])
 
-    return Call(run, copies, size)
+    return Call(run, copies, size, sets)
 
 
 def kernel_source(built: Built, case: Case) -> str:

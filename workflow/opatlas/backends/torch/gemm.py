@@ -26,31 +26,28 @@ def build(case: Case, device: Device) -> Any:
 def call(built: Any, case: Case, device: Device) -> Call:
     dtype = built[0].dtype
     output = torch.bfloat16 if case.dtype == "fp8" else dtype
-    require_memory(
-        device,
-        x=case.m * case.k * dtype.itemsize,
-        # Two outputs are alive at a time: the last one, and the one being written.
-        y=2 * case.m * case.n * output.itemsize,
-    )
+    x_bytes, y_bytes = case.m * case.k * dtype.itemsize, case.m * case.n * output.itemsize
+    sets = device.sets(x_bytes + y_bytes)
+    # One output more than sets: the one that is being written.
+    require_memory(device, x=sets * x_bytes, y=(sets + 1) * y_bytes)
     copies = len(built)
     if case.dtype == "fp8":
-        x = device.normal((case.m, case.k), dtype, FP8_SPREAD)
+        xs = device.normal((sets, case.m, case.k), dtype, FP8_SPREAD).unbind(0)
         x_scale = torch.tensor(1 / FP8_SPREAD, device=device.torch_device)
         w_scale = torch.tensor(inputs.WEIGHT_SCALE / FP8_SPREAD, device=device.torch_device)
         transposed = [weights.t() for weights in built]
 
         def run(i: int) -> Any:
-            return torch._scaled_mm(
-                x, transposed[i % copies], scale_a=x_scale, scale_b=w_scale, out_dtype=output
-            )
+            x, w = xs[i % sets], transposed[i % copies]
+            return torch._scaled_mm(x, w, scale_a=x_scale, scale_b=w_scale, out_dtype=output)
 
     else:
-        x = device.normal((case.m, case.k), dtype)
+        xs = device.normal((sets, case.m, case.k), dtype).unbind(0)
 
         def run(i: int) -> Any:
-            return torch.nn.functional.linear(x, built[i % copies])
+            return torch.nn.functional.linear(xs[i % sets], built[i % copies])
 
-    return Call(run, copies, case.n * case.k * dtype.itemsize)
+    return Call(run, copies, case.n * case.k * dtype.itemsize, sets)
 
 
 def kernel_source(built: Any, case: Case) -> str:

@@ -56,14 +56,17 @@ def call(built: Built, case: Case, device: Device) -> Call:
     local, inter = inputs.local_experts(case), inputs.local_inter(case)
     assignment = inputs.assignment(case)
     rows = int((assignment < local).sum())
+    x_bytes = case.tokens * case.hidden * dtype.itemsize
+    sets = device.sets(2 * x_bytes)
     require_memory(
         device,
-        x=2 * case.tokens * case.hidden * dtype.itemsize,
+        x=sets * x_bytes,
+        out=(sets + 1) * x_bytes,
         expert_rows=rows * (2 * case.hidden + 3 * inter) * dtype.itemsize,
         router=2 * case.tokens * case.experts * dtype.itemsize,
     )
     copies = len(built.up)
-    x = device.normal((case.tokens, case.hidden), dtype)
+    xs = device.normal((sets, case.tokens, case.hidden), dtype).unbind(0)
     # The generated routing enters as the router's bias, so that the real router and top-k run and
     # still decide as generated: the product with the weights is far smaller than LIFT.
     bias = torch.zeros(case.tokens, case.experts)
@@ -72,7 +75,7 @@ def call(built: Built, case: Case, device: Device) -> Call:
     experts = torch.arange(local, device=device.torch_device)
 
     def run(i: int) -> Any:
-        copy = i % copies
+        copy, x = i % copies, xs[i % sets]
         logits = torch.addmm(bias, x, built.router[copy].t())
         gates, chosen = torch.topk(logits, case.topk, dim=-1)
         gates = torch.softmax(gates, dim=-1, dtype=torch.float32).to(dtype)
@@ -87,7 +90,7 @@ def call(built: Built, case: Case, device: Device) -> Call:
         return torch.zeros_like(x).index_add_(0, tokens, out)
 
     busy = len(set(assignment[assignment < local].tolist()))
-    return Call(run, copies, _bytes(case, busy, dtype.itemsize))
+    return Call(run, copies, _bytes(case, busy, dtype.itemsize), sets)
 
 
 def kernel_source(built: Built, case: Case) -> str:

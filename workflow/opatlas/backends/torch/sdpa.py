@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -25,14 +24,10 @@ def operand_dtype(dtype: str, kv_dtype: str, variant: str) -> Any:
     return torch_dtype(dtype)
 
 
-def attend(q: Any, k: Any, v: Any, causal: bool = False, mask: Any = None) -> Callable[[], Any]:
-    """The call for operands [batch, heads, tokens, head_dim]."""
+def attend(q: Any, k: Any, v: Any, causal: bool = False, mask: Any = None) -> Any:
+    """The output for operands [batch, heads, tokens, head_dim]."""
     grouped = q.shape[1] != k.shape[1]
-
-    def run() -> Any:
-        return scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
-
-    return run
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, enable_gqa=grouped)
 
 
 def implementation(q: Any, k: Any, v: Any, causal: bool = False, mask: Any = None) -> str:
