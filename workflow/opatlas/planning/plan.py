@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, get_type_hints
 
 import numpy as np
 
 from opatlas.catalogue.load import Catalogue
-from opatlas.catalogue.matching import Match, Test
-from opatlas.catalogue.models import Model
 from opatlas.config.datasets import Config, Dataset
 from opatlas.config.frameworks import Runtime
-from opatlas.config.platforms import Limits
 from opatlas.config.settings import SMOKE_CASES, Subset
 from opatlas.errors import UserError
-from opatlas.ops.spec import GRID, Array, Columns, Op, Work, load_op
+from opatlas.ops.spec import Columns, Op, Work, load_op
+from opatlas.planning import rules
 from opatlas.planning.rows import Codes, Mask, Rows, combined
-
-PLANNED = -1
+from opatlas.planning.rules import PLANNED
+from opatlas.planning.wanted import check_dispatch, expand
 
 
 @dataclass(frozen=True)
@@ -145,239 +143,44 @@ def make_plan(config: Config, catalogue: Catalogue, dataset: Dataset, runners: M
     return plan
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One reason to leave cases out: the entry's name, why, and which of given rows it speaks of."""
-
-    name: str
-    reason: str
-    matches: Callable[[Rows], Mask]
-
-
 def _plan_op(catalogue: Catalogue, dataset: Dataset, op: Op, runtime: Runtime, runner: bool) -> OpPlan:
-    models = catalogue.models_for(dataset.backend)
-    wanted, owner_names, owner = _expanded(catalogue, dataset, op, models)
-    wanted, owner = _dispatched(catalogue, dataset, op, models, wanted, owner_names, owner)
-    rules = [*_model_rules(catalogue, dataset, op, models, owner_names, owner)]
-    taken, matched = _apply(rules, wanted)
-    rows, group, taken = _distinct(wanted, taken)
-    later = [*_case_rules(catalogue, dataset, op), *_limit_rules(dataset.platform.limits, op)]
-    for extra in (later, [*_ceiling_rules(dataset.platform.limits, op, rows)]):
-        more, spoke = _apply(extra, rows)
-        taken = np.where((taken == PLANNED) & (more != PLANNED), more + len(rules), taken)
-        rules, matched = rules + extra, matched + spoke
-    kept = taken == PLANNED
+    wanted = expand(catalogue, dataset, op)
+    owner_rules = rules.of_owners(catalogue, dataset, op)
+    row_rule, owners_spoke = rules.apply(owner_rules, wanted, len(wanted.rows))
+    rows, case, kept = wanted.distinct(row_rule == PLANNED)
+    case_rules = rules.of_cases(catalogue, dataset, op)
+    taken, cases_spoke = rules.apply(case_rules, rows, len(rows))
+    # A case that every owner of it loses counts under the first rule that took a row of it.
+    lost = np.full(len(rows), len(owner_rules))
+    np.minimum.at(lost, case, np.where(row_rule == PLANNED, len(owner_rules), row_rule))
+    number = np.where(taken == PLANNED, PLANNED, taken + len(owner_rules))
+    number = np.where(kept, number, lost)
+    named = [(rule.name, rule.reason) for rule in owner_rules]
+    named += [(rule.name, rule.reason) for rule in case_rules]
+    spoke = owners_spoke + cases_spoke
     left_out = tuple(
-        LeftOut(rule.name, rule.reason, int((taken == number).sum()), rows.take(taken == number))
-        for number, rule in enumerate(rules)
-        if matched[number]
+        LeftOut(*named[at], int((number == at).sum()), rows.take(number == at))
+        for at in np.flatnonzero(spoke).tolist()
     )
-    idle = tuple(rule.name for rule, spoke in zip(rules, matched, strict=True) if not spoke)
-    if not kept.any() and not any(entry.cases for entry in left_out):
+    planned = number == PLANNED
+    if not planned.any() and not any(entry.cases for entry in left_out):
         place = f"cases/ops/{op.sweep or op.name}.yaml"
         raise UserError(f"{place}: {op.name} has no case for {dataset.base}, and no skip entry says why")
-    planned = rows.take(kept)
-    _resolve_dispatch(catalogue, dataset, op, planned)
-    sets, index = _owners(owner_names, owner, group, kept)
-    unverified = _unverified(catalogue, dataset, op)
-    plan = OpPlan(op, runtime, runner, planned, sets, index, left_out, idle, unverified)
+    sets, index = wanted.owners(case, row_rule == PLANNED, len(rows))
+    plan = OpPlan(
+        op,
+        runtime,
+        runner,
+        rows.take(planned),
+        sets,
+        index[planned],
+        left_out,
+        tuple(name for (name, _), any_case in zip(named, spoke, strict=True) if not any_case),
+        _unverified(catalogue, dataset, op),
+    )
+    check_dispatch(dataset, op, plan.rows)
     _check_keys(plan)
     return plan
-
-
-def _expanded(
-    catalogue: Catalogue, dataset: Dataset, op: Op, models: Sequence[Model]
-) -> tuple[Rows, list[str], Codes]:
-    """Every case that someone wants, the owners' names (models, then the sweep), and whose each case is."""
-    names = [*(model.name for model in models), GRID]
-    at = {name: index for index, name in enumerate(names)}
-    declared = catalogue.precisions[dataset.backend][op.name]
-    batches = list(op.expand(catalogue.grids[op.name], models, declared))
-    owners = np.array([at[batch.owner] for batch in batches], np.int64)
-    counts = [len(batch.heads) * len(batch.points) for batch in batches]
-    return Rows.of(op, batches), names, np.repeat(owners, counts)
-
-
-UNRESOLVED = "?"
-
-
-def _dispatched(
-    catalogue: Catalogue,
-    dataset: Dataset,
-    op: Op,
-    models: Sequence[Model],
-    wanted: Rows,
-    names: Sequence[str],
-    owner: Codes,
-) -> tuple[Rows, Codes]:
-    """The cases with the kernel that the framework picks for each; several kernels make several cases."""
-    concerned = _dispatch_of(catalogue, dataset, op)
-    if not concerned:
-        return wanted, owner
-    choices: list[tuple[str, ...]] = [(UNRESOLVED,)]
-    choice = np.zeros(len(wanted), np.int64)
-    for entry in concerned:
-        if dataset.platform.sm is None or entry.match.sms is None or dataset.platform.sm in entry.match.sms:
-            choices.append(entry.kernels)
-            choice[_matching(entry.match, models, names, owner)(wanted)] = len(choices) - 1
-    kernels = sorted({kernel for kernels in choices for kernel in kernels})
-    counts = np.array([len(kernels) for kernels in choices])[choice]
-    index = np.repeat(np.arange(len(wanted)), counts)
-    nth = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
-    most = max(map(len, choices))
-    table = np.array([[kernels.index(c[min(n, len(c) - 1)]) for n in range(most)] for c in choices])
-    return wanted.take(index).replace("dispatch", kernels, table[choice[index], nth]), owner[index]
-
-
-def _dispatch_of(catalogue: Catalogue, dataset: Dataset, op: Op) -> list[Any]:
-    return [
-        entry
-        for entry in catalogue.dispatch
-        if entry.match.backends
-        and dataset.backend in entry.match.backends
-        and entry.match.ops
-        and op.name in entry.match.ops
-    ]
-
-
-def _resolve_dispatch(catalogue: Catalogue, dataset: Dataset, op: Op, planned: Rows) -> None:
-    if not _dispatch_of(catalogue, dataset, op):
-        return
-    open_cases = planned.take(planned.where("dispatch", lambda kernel: kernel == UNRESOLVED))
-    if len(open_cases):
-        raise UserError(
-            f"cases/dispatch.yaml: no entry says which kernel {dataset.backend} runs on "
-            f"{dataset.platform.name} for {len(open_cases)} cases of {op.name}, as "
-            f"{open_cases.take(slice(1)).ids()[0]}"
-        )
-
-
-def _matching(
-    match: Match, models: Sequence[Model], names: Sequence[str], owner: Codes
-) -> Callable[[Rows], Mask]:
-    """Which wanted rows an entry speaks of, by their owner and fields."""
-    fits = np.array(
-        [
-            match.models is None or (index < len(models) and models[index].named_in(match.models))
-            for index in range(len(names))
-        ]
-    )
-    tests = match.tests()
-    return lambda rows: fits[owner] & _passing(tests, rows)
-
-
-def _passing(tests: Sequence[tuple[str, Test]], rows: Rows) -> Mask:
-    passed = np.ones(len(rows), np.bool_)
-    for name, test in tests:
-        passed &= rows.where(name, test)
-    return passed
-
-
-def _model_rules(
-    catalogue: Catalogue,
-    dataset: Dataset,
-    op: Op,
-    models: Sequence[Model],
-    names: Sequence[str],
-    owner: Codes,
-) -> Iterator[Rule]:
-    """What is left out for whose it is, before shapes are shared."""
-    allowed = dataset.platform.limits.models
-    if allowed is not None:
-        outside = np.array([name not in allowed for name in names])
-        yield Rule("limits.models", "the platform plans named models only", lambda rows: outside[owner])
-    for skip in _skips(catalogue, dataset, op):
-        if skip.match.models is not None:
-            yield Rule(skip.match.label, skip.reason, _matching(skip.match, models, names, owner))
-
-
-def _case_rules(catalogue: Catalogue, dataset: Dataset, op: Op) -> Iterator[Rule]:
-    for skip in _skips(catalogue, dataset, op):
-        if skip.match.models is None:
-            yield Rule(skip.match.label, skip.reason, partial(_passing, skip.match.tests()))
-
-
-def _skips(catalogue: Catalogue, dataset: Dataset, op: Op) -> list[Any]:
-    sm = dataset.platform.sm
-    return [s for s in catalogue.skips if s.match.concerns(dataset.backend, op.name, sm, op.fields)]
-
-
-def _limit_rules(limits: Limits, op: Op) -> Iterator[Rule]:
-    for name, allowed in limits.fields.get(op.name, {}).items():
-        if name not in op.fields:
-            raise UserError(
-                f"config/platforms.yaml: limits.fields.{op.name}.{name}: {op.name} has no such field; "
-                f"fields: {', '.join(op.fields)}"
-            )
-        rule = f"limits.fields.{op.name}.{name}"
-        yield Rule(rule, "a value the platform does not plan", partial(_outside, name, allowed))
-
-
-def _outside(name: str, allowed: Sequence[Any], rows: Rows) -> Mask:
-    return rows.where(name, lambda value: value not in allowed)
-
-
-def _ceiling_rules(limits: Limits, op: Op, rows: Rows) -> Iterator[Rule]:
-    if not len(rows) or (limits.flops is None and limits.bytes is None):
-        return
-    work = op.work(rows.columns())
-    for name, bound, amount in (
-        ("limits.gflop", limits.flops, work.flops),
-        ("limits.mbytes", limits.bytes, work.moved_bytes + work.activation_bytes),
-    ):
-        if bound is not None:
-            yield Rule(name, "more work than the platform plans", partial(_heavier, amount, bound))
-
-
-def _heavier(amount: Array, bound: float, rows: Rows) -> Mask:
-    return np.asarray(amount > bound)
-
-
-def _apply(rules: Sequence[Rule], rows: Rows) -> tuple[Codes, list[bool]]:
-    """For each row the first rule that speaks of it (or PLANNED), and which rules speak of any."""
-    taken = np.full(len(rows), PLANNED)
-    matched = []
-    for number, rule in enumerate(rules):
-        mask = rule.matches(rows)
-        matched.append(bool(mask.any()))
-        taken[mask & (taken == PLANNED)] = number
-    return taken, matched
-
-
-def _distinct(wanted: Rows, taken: Codes) -> tuple[Rows, Codes, Codes]:
-    """Each case once and in order; which one each wanted row is (-1 where it was taken); the rule of each.
-
-    A case is planned when anyone's row of it is.
-    """
-    if not len(wanted):
-        return wanted, taken, taken
-    keys = wanted.keys()
-    order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] - 1))
-    group = np.empty(len(wanted), np.int64)
-    group[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
-    first_rule = np.minimum.reduceat(taken[order], starts)
-    group[taken != PLANNED] = -1
-    return wanted.take(order[starts]), group, first_rule
-
-
-def _owners(
-    names: Sequence[str], owner: Codes, group: Codes, kept: Mask
-) -> tuple[list[tuple[str, ...]], Codes]:
-    """The distinct sets of owners, and which one each planned case has."""
-    sets: dict[tuple[str, ...], int] = {(): 0}
-    index = np.zeros(len(kept), np.int64)
-    order = np.argsort(owner, kind="stable")
-    borders = np.searchsorted(owner[order], np.arange(len(names) + 1))
-    for name, first, last in zip(names, borders[:-1], borders[1:], strict=True):
-        mine = group[order[first:last]]
-        mine = mine[mine >= 0]
-        known = list(sets)
-        after = np.zeros(len(known), np.int64)
-        for old in np.flatnonzero(np.bincount(index[mine], minlength=len(known))).tolist():
-            after[old] = sets.setdefault((*known[old], name), len(sets))
-        index[mine] = after[index[mine]]
-    return list(sets), index[kept]
 
 
 def _unverified(catalogue: Catalogue, dataset: Dataset, op: Op) -> str | None:

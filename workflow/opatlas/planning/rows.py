@@ -67,6 +67,13 @@ class Rows:
         passed = np.array([test(value) for value in self.values[at]], np.bool_)
         return passed[self.codes[at]] if len(passed) else np.zeros(len(self), np.bool_)
 
+    def passing(self, tests: Sequence[tuple[str, Callable[[Any], bool]]]) -> Mask:
+        """Which rows pass every (field, test)."""
+        passed = np.ones(len(self), np.bool_)
+        for field, test in tests:
+            passed &= self.where(field, test)
+        return passed
+
     def varying(self) -> list[str]:
         """The fields that have more than one value."""
         return [field for field, values in zip(self.op.fields, self.values, strict=True) if len(values) > 1]
