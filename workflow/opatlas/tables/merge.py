@@ -6,6 +6,7 @@ shard. Nothing depends on the order of files: tables are sorted by their key.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -62,9 +63,11 @@ def merge_dataset(planned: PlannedDataset, folder: Path, root: Path) -> Record:
             manifests += [(shard, whole.manifest) for shard, whole in shards]
         table = _sorted(parts, (*table_key(ops[0].op), "kernel_source", "op_name", "case_id"))
         _refuse_duplicates(name, table, table_key(ops[0].op))
-        contents[name], summaries[name] = encode(table), _summary(table)
+        contents[name] = encode(table)
+        summaries[name] = _summary(table, contents[name])
     table = _sorted(failures, ("table", "op", "case_id"))
-    contents[FAILURES], summaries[FAILURES] = encode(table), _summary(table)
+    contents[FAILURES] = encode(table)
+    summaries[FAILURES] = _summary(table, contents[FAILURES])
     record = {
         "format": FORMAT,
         "dataset": planned.dataset.name,
@@ -187,5 +190,9 @@ def _failures(op: OpPlan, shards: Whole) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _summary(table: pa.Table) -> Record:
-    return {"rows": table.num_rows, "content": content_hash(table)}
+def _summary(table: pa.Table, content: bytes) -> Record:
+    return {
+        "rows": table.num_rows,
+        "content": content_hash(table),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }

@@ -1,0 +1,1 @@
+"""From checked tables to a dataset that others read."""
