@@ -38,7 +38,7 @@ def test_very_short_calls_are_batched_and_copies_rotate(device):
     assert row.notes["copies"] == copies
     assert row.notes["bytes_between_uses"] == (copies - 1) * size
     assert row.stop_reason in ("converged", "budget", "max_samples")
-    assert row.samples >= Settings().floor_samples
+    assert row.samples >= Settings().min_samples
     assert row.latency > 0
     assert row.latency_ci >= 0
     assert len(used) > 100

@@ -63,7 +63,7 @@ def test_nothing_to_be_cold():
 
 def test_sets_stay_warm():
     assert sets_for_warm(1 << 10, CACHE) == 8
-    assert sets_for_warm(5 << 20, CACHE) == 3
+    assert sets_for_warm(10 << 20, CACHE) == 3
     assert sets_for_warm(1 << 30, CACHE) == 1
     assert sets_for_warm(0, CACHE) == 8
 

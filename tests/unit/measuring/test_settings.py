@@ -16,3 +16,8 @@ def test_round_trip():
 def test_every_wrong_key_and_type_is_named():
     with pytest.raises(ValueError, match=r"buget_s: there is no such.*; max_samples: expected int"):
         Settings.from_dict({"buget_s": 1.0, "max_samples": True})
+
+
+def test_too_few_samples_for_an_interval_are_refused():
+    with pytest.raises(ValueError, match="min_samples: expected 6 or more, found 5"):
+        Settings(min_samples=5)

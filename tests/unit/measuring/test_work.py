@@ -54,7 +54,7 @@ def test_samples_wait_until_the_clock_is_back():
 
 
 def test_a_set_that_a_short_throttling_spoilt_is_taken_again():
-    script = [burst()] * 5 + [burst(1500.0, ["hw_thermal_slowdown"], before=1980.0)] * 8 + [burst()]
+    script = [burst()] * 5 + [burst(1500.0, ["hw_thermal_slowdown"], before=1980.0)] * 2 + [burst()]
     _, row = measured(script)
     assert not row.throttled
     assert row.notes["repeated_sets"] == 1

@@ -38,11 +38,11 @@ class CpuDevice:
         torch.set_num_threads(settings.cpu_threads)
         torch.set_grad_enabled(False)
 
-    def copies(self, bytes_per_copy: int) -> int:
-        return min(MOST_COPIES, copies_for_cold(bytes_per_copy, self.cache_bytes))
+    def copies(self, bytes_read: int, bytes_held: int = 0) -> int:
+        return min(MOST_COPIES, copies_for_cold(bytes_read, self.cache_bytes))
 
-    def sets(self, bytes_per_set: int) -> int:
-        return sets_for_warm(bytes_per_set, self.cache_bytes)
+    def sets(self, bytes_per_call: int) -> int:
+        return sets_for_warm(bytes_per_call, self.cache_bytes)
 
     def normal(self, shape: Sequence[int], dtype: Any, scale: float = 1.0) -> Any:
         return self._pool.normal(shape, dtype, scale)

@@ -20,7 +20,15 @@ from opatlas.measuring.honesty import run_guarded
 from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.nvml import Nvml
 from opatlas.measuring.pool import Pool
-from opatlas.measuring.rotation import MARGIN, MOST_CALLS, Rotation, copies_for_cold, cut, sets_for_warm
+from opatlas.measuring.rotation import (
+    MARGIN,
+    MOST_CALLS,
+    PLACES,
+    Rotation,
+    copies_for_cold,
+    cut,
+    sets_for_warm,
+)
 from opatlas.measuring.sampling import FIRST_REST_S
 from opatlas.measuring.settings import Settings
 from opatlas.measuring.statistics import median
@@ -29,6 +37,9 @@ from opatlas.measuring.work import Work, captured, measure_work, queued
 CALIBRATION_CALLS = (8, 64)
 """Lengths of two bursts of a tiny kernel, whose difference gives the cost of starting a burst."""
 
+
+PLACES_SHARE = 0.03
+"""Share of the memory that copies may take for the sake of more places than coldness needs."""
 
 ESTIMATES = 4
 """Runs of a call to estimate its time, until the host kept ahead of one: else it seems long."""
@@ -58,11 +69,13 @@ class CudaDevice:
         self._graph_overhead_s, self._queue_overhead_s = self._calibrate()
         self._warm_up()
 
-    def copies(self, bytes_per_copy: int) -> int:
-        return min(MOST_CALLS, copies_for_cold(bytes_per_copy, self.cache_bytes))
+    def copies(self, bytes_read: int, bytes_held: int = 0) -> int:
+        cold = copies_for_cold(bytes_read, self.cache_bytes)
+        places = PLACES_SHARE * self._properties.total_memory // max(bytes_read, bytes_held, 1)
+        return min(MOST_CALLS, max(cold, min(PLACES, int(places)) if bytes_read else 1))
 
-    def sets(self, bytes_per_set: int) -> int:
-        return sets_for_warm(bytes_per_set, self.cache_bytes)
+    def sets(self, bytes_per_call: int) -> int:
+        return sets_for_warm(bytes_per_call, self.cache_bytes)
 
     def normal(self, shape: Sequence[int], dtype: Any, scale: float = 1.0) -> Any:
         return self._pool.normal(shape, dtype, scale)

@@ -16,11 +16,14 @@ class Device(Protocol):
 
     torch_device: Any
 
-    def copies(self, bytes_per_copy: int) -> int:
-        """How many sets of weights (or KV) a call needs so that each is cold when its turn comes."""
+    def copies(self, bytes_read: int, bytes_held: int = 0) -> int:
+        """How many sets of weights (or KV) a call needs so that each is cold when its turn comes.
 
-    def sets(self, bytes_per_set: int) -> int:
-        """How many sets of activations (inputs and outputs of a call) can rotate and stay warm."""
+        A call reads `bytes_read` of a set; `bytes_held` is what a set takes, if that is more.
+        """
+
+    def sets(self, bytes_per_call: int) -> int:
+        """How many sets of activations can rotate and stay warm, if a call touches so many bytes."""
 
     def normal(self, shape: Sequence[int], dtype: Any, scale: float = 1.0) -> Any:
         """A tensor of normal values with standard deviation `scale`.

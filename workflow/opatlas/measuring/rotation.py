@@ -28,13 +28,13 @@ class Rotation:
     lead: tuple[int, ...] = ()
 
 
-SETS = 8
-"""Most sets of activations that calls rotate through."""
+PLACES = 8
+"""Places in memory over which a latency is meant to be a mean: some are up to 8 % slower than others."""
 
 
-def sets_for_warm(bytes_per_set: int, cache_bytes: int) -> int:
-    """Sets of activations that fill at most a quarter of the cache together, at least one."""
-    return max(1, min(SETS, cache_bytes // 4 // max(1, bytes_per_set)))
+def sets_for_warm(bytes_per_call: int, cache_bytes: int) -> int:
+    """Sets of activations such that half the cache holds what is touched between two uses of one."""
+    return max(1, min(PLACES, cache_bytes // 2 // max(1, bytes_per_call)))
 
 
 def copies_for_cold(bytes_per_copy: int, cache_bytes: int) -> int:

@@ -63,8 +63,7 @@ class Sampler:
     that something else throttled is thrown away once, after a pause; if it comes back throttled it
     stays and is flagged.
 
-    `long_calls`: each call outlasts a burst, so it is its own mean over a long time. Then the first
-    look comes at `floor_samples`, and a sample after a rest is as good as any.
+    `long_calls`: each call outlasts a burst, so that a sample after a rest is as good as any.
     """
 
     settings: Settings
@@ -83,8 +82,7 @@ class Sampler:
     _next_look: int = 0
 
     def __post_init__(self) -> None:
-        few, usual = self.settings.floor_samples, self.settings.min_samples
-        self._next_look = few if self.long_calls else usual
+        self._next_look = self.settings.min_samples
 
     def next(self, now: float) -> Take | Rest | Stop:
         if self._rest_s:
@@ -98,7 +96,7 @@ class Sampler:
         if spoilt and not self.repeats and now - self.started < self.budget_s:
             self.repeats += 1
             self.samples.clear()
-            self.__post_init__()
+            self._next_look = self.settings.min_samples
             self._drop = True
             return Rest(self.settings.pause_s)
         return Stop(reason)
@@ -147,7 +145,7 @@ class Sampler:
 
     def _why_stop(self, now: float) -> str | None:
         n = len(self.samples)
-        if n < self.settings.floor_samples:
+        if n < self.settings.min_samples:
             return None
         if n >= self._next_look:
             while self._next_look <= n:

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from opatlas.measuring.statistics import median_ranks
+
 
 @dataclass(frozen=True)
 class Settings:
     """Seconds, unless a name says otherwise. docs/timing.md gives the reason for each default.
 
     Sampling: samples are taken until the full 95 % confidence interval of the median is at most
-    `target_ci` of the median, looked at when there are `min_samples`, then half as many more each
-    time, until `max_samples` or until the budget (`budget_s` on a GPU, `cpu_budget_s` on a CPU) is
-    spent. At least `floor_samples` are always taken: with fewer there is no 95 % interval; calls
-    longer than `burst_s` are looked at from then on. A set whose interval is wider than `unstable_ci`
-    of its median is no measurement.
+    `target_ci` of the median, looked at when there are `min_samples` (6 or more: fewer have no such
+    interval), then half as many more each time, until `max_samples` or until the budget (`budget_s` on
+    a GPU, `cpu_budget_s` on a CPU) is spent. A set whose interval is wider than `unstable_ci` of its
+    median is no measurement.
 
     Power state (GPU): one burst of work takes at most `burst_s`, if a single call is not longer, and
     aims at `sample_s`; the device works at most `duty` of the time; a sample counts only if the clock
@@ -28,9 +29,8 @@ class Settings:
     """
 
     target_ci: float = 0.01
-    min_samples: int = 10
+    min_samples: int = 6
     max_samples: int = 250
-    floor_samples: int = 6
     unstable_ci: float = 1.0
     budget_s: float = 0.5
     sample_s: float = 0.0002
@@ -44,6 +44,10 @@ class Settings:
     cpu_budget_s: float = 0.15
     cpu_sample_s: float = 0.0005
     cpu_threads: int = 1
+
+    def __post_init__(self) -> None:
+        if median_ranks(self.min_samples) is None:
+            raise ValueError(f"min_samples: expected 6 or more, found {self.min_samples}")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:

@@ -23,7 +23,7 @@ def device():
 
 @pytest.fixture(autouse=True)
 def _fresh(device, monkeypatch):
-    monkeypatch.setattr(device, "copies", lambda size: 2)
+    monkeypatch.setattr(device, "copies", lambda read, held=0: 2)
     monkeypatch.setattr(device, "sets", lambda size: 3)
     yield
     device.reset()
@@ -119,7 +119,7 @@ def test_moe_computes_the_generated_assignment(device, seen, tp, ep, distributio
 
 def test_moe_of_one_token_is_cold_too(device, monkeypatch):
     asked = []
-    monkeypatch.setattr(device, "copies", lambda size: asked.append(size) or 2)
+    monkeypatch.setattr(device, "copies", lambda read, held=0: asked.append(read) or 2)
     *_, call = runner_call(f"{MOE}/tp=1/ep=2/distribution=balanced/tokens=1", device)
     assert asked == [4 * (3 * 96 * 64 + 8 * 64)]
     assert call.bytes_per_copy >= asked[0]

@@ -22,11 +22,11 @@ def call(built: Built, case: Case, device: Device) -> Call:
     """Each copy is a KV cache [2, batch, kv_len, kv_heads, head_dim], read from its window on."""
     dtype = operand_dtype(case.dtype, case.kv_dtype, case.variant)
     size = kv_bytes(case, dtype.itemsize)
-    copies = device.copies(size)
-    shape = (2, case.batch, case.kv_len, case.kv_heads, case.head_dim)
     cache_bytes = 2 * case.batch * case.kv_len * case.kv_heads * case.head_dim * dtype.itemsize
+    copies = device.copies(size, cache_bytes)
+    shape = (2, case.batch, case.kv_len, case.kv_heads, case.head_dim)
     query_bytes = case.batch * case.heads * case.head_dim * dtype.itemsize
-    sets = device.sets(2 * query_bytes)
+    sets = device.sets(2 * query_bytes + size)
     require_memory(device, kv_caches=copies * cache_bytes, q=sets * query_bytes, out=(sets + 1) * query_bytes)
     queries = device.normal((sets, case.batch, 1, case.heads, case.head_dim), dtype)
     queries = queries.transpose(2, 3).unbind(0)

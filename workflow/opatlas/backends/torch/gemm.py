@@ -27,7 +27,8 @@ def call(built: Any, case: Case, device: Device) -> Call:
     dtype = built[0].dtype
     output = torch.bfloat16 if case.dtype == "fp8" else dtype
     x_bytes, y_bytes = case.m * case.k * dtype.itemsize, case.m * case.n * output.itemsize
-    sets = device.sets(x_bytes + y_bytes)
+    w_bytes = case.n * case.k * dtype.itemsize
+    sets = device.sets(x_bytes + y_bytes + w_bytes)
     # One output more than sets: the one that is being written.
     require_memory(device, x=sets * x_bytes, y=(sets + 1) * y_bytes)
     copies = len(built)
@@ -47,7 +48,7 @@ def call(built: Any, case: Case, device: Device) -> Call:
         def run(i: int) -> Any:
             return torch.nn.functional.linear(xs[i % sets], built[i % copies])
 
-    return Call(run, copies, case.n * case.k * dtype.itemsize, sets)
+    return Call(run, copies, w_bytes, sets)
 
 
 def kernel_source(built: Any, case: Case) -> str:

@@ -38,8 +38,9 @@ def build(case: Case, device: Device) -> Built:
     local, inter = inputs.local_experts(case), inputs.local_inter(case)
     # One token reads the fewest weights, and must find them cold too.
     fewest = -(-case.topk // case.ep)
-    copies = device.copies(_bytes(case, fewest, dtype.itemsize))
-    require_memory(device, weights=copies * _bytes(case, local, dtype.itemsize))
+    held = _bytes(case, local, dtype.itemsize)
+    copies = device.copies(_bytes(case, fewest, dtype.itemsize), held)
+    require_memory(device, weights=copies * held)
 
     def weights(*shape: int) -> Any:
         return device.normal((copies, *shape), dtype, inputs.WEIGHT_SCALE).unbind(0)
@@ -57,7 +58,9 @@ def call(built: Built, case: Case, device: Device) -> Call:
     assignment = inputs.assignment(case)
     rows = int((assignment < local).sum())
     x_bytes = case.tokens * case.hidden * dtype.itemsize
-    sets = device.sets(2 * x_bytes)
+    busy = len(set(assignment[assignment < local].tolist()))
+    read = _bytes(case, busy, dtype.itemsize)
+    sets = device.sets(2 * x_bytes + read)
     require_memory(
         device,
         x=sets * x_bytes,
@@ -89,8 +92,7 @@ def call(built: Built, case: Case, device: Device) -> Call:
         out = out * gates.view(-1)[slots].unsqueeze(-1)
         return torch.zeros_like(x).index_add_(0, tokens, out)
 
-    busy = len(set(assignment[assignment < local].tolist()))
-    return Call(run, copies, _bytes(case, busy, dtype.itemsize), sets)
+    return Call(run, copies, read, sets)
 
 
 def kernel_source(built: Built, case: Case) -> str:
