@@ -19,19 +19,20 @@ def build(case: Case, device: Device) -> Built:
 
 
 def call(built: Built, case: Case, device: Device) -> Call:
-    """Each copy is a KV cache [2, batch, kv_len, kv_heads, head_dim], read from its window on."""
+    """Each copy is a KV cache [2, batch, keys, kv_heads, head_dim] of the keys that are read.
+
+    A cache of a sliding window keeps no more than the window, as serving frameworks do.
+    """
     dtype = operand_dtype(case.dtype, case.kv_dtype, case.variant)
     size = kv_bytes(case, dtype.itemsize)
-    cache_bytes = 2 * case.batch * case.kv_len * case.kv_heads * case.head_dim * dtype.itemsize
-    copies = device.copies(size, cache_bytes)
-    shape = (2, case.batch, case.kv_len, case.kv_heads, case.head_dim)
+    copies = device.copies(size)
     query_bytes = case.batch * case.heads * case.head_dim * dtype.itemsize
     sets = device.sets(2 * query_bytes + size)
-    require_memory(device, kv_caches=copies * cache_bytes, q=sets * query_bytes, out=(sets + 1) * query_bytes)
+    require_memory(device, kv_caches=copies * size, q=sets * query_bytes, out=(sets + 1) * query_bytes)
     queries = device.normal((sets, case.batch, 1, case.heads, case.head_dim), dtype)
     queries = queries.transpose(2, 3).unbind(0)
-    caches = device.normal((copies, *shape), dtype)[:, :, :, case.kv_len - keys_read(case) :]
-    pairs = [cache.transpose(2, 3).unbind(0) for cache in caches.unbind(0)]
+    shape = (2, case.batch, keys_read(case), case.kv_heads, case.head_dim)
+    pairs = [cache.transpose(2, 3).unbind(0) for cache in device.normal((copies, *shape), dtype).unbind(0)]
     built[case] = implementation(queries[0], *pairs[0])
 
     def run(i: int) -> Any:
