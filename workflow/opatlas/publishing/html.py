@@ -33,6 +33,7 @@ th, td { padding: .35rem .9rem .35rem 0; vertical-align: top; border-bottom: 1px
 .blocking { color: var(--bad); font-weight: 600; }
 .advisory { color: var(--warn); }
 .code { font-family: ui-monospace, monospace; font-size: .85em; overflow-wrap: anywhere; }
+td > span.code { white-space: nowrap; }
 """
 HEAD = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from opatlas.planning.dataset import PlannedDataset
+from opatlas.planning.dataset import PUBLISHING, PlannedDataset
 from opatlas.planning.plan import OpPlan
+from opatlas.staleness import code
 
 FORMAT = 1
 
@@ -52,11 +53,17 @@ def document(
         "pinned_elsewhere": list(plan.pinned_elsewhere),
         "tables": record["tables"],
         "contexts": record["contexts"],
+        "made_by": made_by(planned),
         "kernels": record["kernels"],
         "shards": record["shards"],
         "attempts": record["attempts"],
         "files": {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)},
     }
+
+
+def made_by(planned: PlannedDataset) -> dict[str, str]:
+    """Module -> hash of what made the dataset of its rows."""
+    return code.closure((*PUBLISHING, *(f"opatlas.ops.{op.op.name}.op" for op in planned.plan.ops)))
 
 
 def _op(op: OpPlan) -> dict[str, Any]:

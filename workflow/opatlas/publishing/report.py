@@ -67,7 +67,7 @@ def _facts(found: Evidence) -> list[tuple[str, Any]]:
     started = sorted(str(attempt["started"])[:10] for attempt in attempts)
     devices = {str(attempt["facts"].get("device")) for attempt in attempts}
     versions = {str(attempt["versions"].get("framework")) for attempt in attempts}
-    images = {op.runtime.image or "the host's environment" for op in plan.ops if op.runner}
+    images = sorted({op.runtime.image for op in plan.ops if op.runner and op.runtime.image})
     period = f"{started[0]} to {started[-1]}" if started else "-"
     return [
         ("rows", f"{sum(own.num_rows for own in found.tables.values()):,}"),
@@ -76,7 +76,7 @@ def _facts(found: Evidence) -> list[tuple[str, Any]]:
         ("measured", period if len(set(started)) > 1 else period[:10]),
         ("device", ", ".join(sorted(devices))),
         ("exact version", ", ".join(sorted(versions))),
-        ("runtime", element("span", ", ".join(sorted(images)), "code")),
+        ("runtime", element("span", ", ".join(images), "code") if images else "the host's environment"),
         ("fingerprint", element("span", found.planned.fingerprint[:16], "code")),
     ]
 
