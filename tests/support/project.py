@@ -160,5 +160,5 @@ def copy_project(root: Path) -> Project:
     project.path(GEMM_HELPER).write_text('"""Only gemm imports this."""\n\nSCALE = 1.0\n', encoding="utf-8")
     project.edit("config/platforms.yaml", "models: [", "models: [stub/Tiny, stub/Second, ")
     # A few seconds a shard, so that this small plan has several shards per op.
-    project.edit("config/config.yaml", "shard_minutes: 20", "shard_minutes: 0.05")
+    project.edit("config/config.yaml", "shard_minutes: 20", "shard_minutes: 0.2")
     return project

@@ -15,11 +15,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from snakemake.io import ancient
+
 from opatlas import lock
 from opatlas.catalogue import load as catalogue
 from opatlas.config import datasets
 from opatlas.config.datasets import RESULTS, Dataset
 from opatlas.errors import UserError
+from opatlas.files import settle_times
 from opatlas.planning import summary
 from opatlas.planning.dataset import PlannedDataset, plan_dataset
 from opatlas.shards.quarantine import note_path
@@ -58,6 +61,7 @@ class Dag:
         self.config = datasets.load(self.root, self.overrides)
         self._planned: dict[str, PlannedDataset] = {}
         self._states: dict[str, list[ShardState]] = {}
+        self._queues: dict[str, str] = {}
         self._by_shard: dict[tuple[str, str, str], ShardState] = {}
         self._lock: lock.Lock | None = None
         _use_this_python()
@@ -75,10 +79,11 @@ class Dag:
     # --- targets -------------------------------------------------------------------------------
 
     @clearly
-    def stamp(self, name: str) -> str:
-        """The file that the published dataset of today's plan holds."""
+    def published(self, name: str) -> list[str]:
+        """What a dataset consists of: the stamp in its directory, and every shard it is made of."""
         planned = self._plan(name)
-        return str(planned.dataset.target / f".dataset-{planned.fingerprint[:SHORT]}")
+        stamp = planned.dataset.target / f".dataset-{planned.fingerprint[:SHORT]}"
+        return [str(stamp), *(str(shard.path) for shard in planned.shards)]
 
     @clearly
     def plan_stamp(self, name: str) -> str:
@@ -93,14 +98,35 @@ class Dag:
 
     # --- inputs --------------------------------------------------------------------------------
 
+    # A file that exists under a name that carries its fingerprint needs nothing, so its job asks for
+    # nothing: an input that is missing would make it run again, ancient or not.
+
     @clearly
     def shard_files(self, wildcards: Any) -> list[str]:
-        """Every shard file of a dataset."""
+        """Every shard file of a dataset, unless it is merged already."""
         name = f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}"
+        if self._exists(RESULTS / "tables" / name / wildcards.fingerprint / "tables.json"):
+            return []
         planned = self._plan(name)
         if wildcards.fingerprint != planned.fingerprint[:SHORT]:
             raise UserError(f"results/{name}: no current plan has the fingerprint {wildcards.fingerprint}")
-        return [str(shard.path) for shard in planned.shards]
+        return [ancient(str(shard.path)) for shard in planned.shards]
+
+    def tables(self, wildcards: Any) -> list[str]:
+        """The merged tables of a dataset, unless they are checked already."""
+        name = f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}"
+        folder = RESULTS / "tables" / name / wildcards.fingerprint
+        return [] if self._exists(folder / "checks.json") else [ancient(str(folder / "tables.json"))]
+
+    def checked(self, wildcards: Any) -> list[str]:
+        """The checks of a dataset, unless it is published already."""
+        name = f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}"
+        checks = RESULTS / "tables" / name / wildcards.fingerprint / "checks.json"
+        stamp = RESULTS / name / f".dataset-{wildcards.fingerprint}"
+        return [] if self._exists(stamp) else [ancient(str(checks))]
+
+    def _exists(self, path: Path) -> bool:
+        return (self.root / path).exists()
 
     @clearly
     def receipt(self, wildcards: Any) -> list[str]:
@@ -108,7 +134,7 @@ class Dag:
         if not self.workflow.is_main_process:
             return []
         state = self._state(wildcards)
-        return [str(state.receipt)] if state.missing else []
+        return [ancient(str(state.receipt))] if state.missing else []
 
     @clearly
     def quarantined(self, wildcards: Any) -> list[str]:
@@ -123,9 +149,8 @@ class Dag:
         """The list of tickets of the dataset that a shard is measured for."""
         if not self.workflow.is_main_process:
             return []
-        dataset = self._state(wildcards).shard.dataset
-        needed = [state for state in self._states[dataset.name] if state.missing]
-        return [str(RESULTS / "queues" / dataset.name / f"{queue_digest(needed)}.json")]
+        name = self._state(wildcards).shard.dataset.name
+        return [ancient(str(RESULTS / "queues" / name / f"{self._queues[name]}.json"))]
 
     # --- jobs ----------------------------------------------------------------------------------
 
@@ -155,6 +180,7 @@ class Dag:
             return
         self._refuse_host_runs()
         self._lock = lock.take(self.root / RESULTS)
+        settle_times(self.root / RESULTS)
 
     def _refuse_host_runs(self) -> None:
         methods = {str(method) for method in self.workflow.deployment_settings.deployment_method}
@@ -176,6 +202,7 @@ class Dag:
             planned = plan_dataset(self.root, self.config, self._catalogue, self.config.dataset(name))
             self._planned[name] = planned
             self._states[name] = states(self.root, planned.shards)
+            self._queues[name] = queue_digest(state for state in self._states[name] if state.missing)
             for state in self._states[name]:
                 self._by_shard.setdefault((planned.dataset.base, state.shard.op, state.shard.key), state)
         return self._planned[name]

@@ -18,7 +18,7 @@ rule queue_shards:
 # receipt, which are no outputs: Snakemake would delete them when the job fails.
 rule measure_shard:
     input:
-        ancient(dag.queue),
+        dag.queue,
     output:
         "results/attempts/{backend}/{version}/{platform}/{op}/{shard}/{todo}.done.json",
     log:
@@ -54,7 +54,7 @@ rule quarantine_shard:
 # A shard's file from journals and from older files with equal rows.
 rule assemble_shard:
     input:
-        receipt=ancient(dag.receipt),
+        receipt=dag.receipt,
         quarantined=dag.quarantined,
     output:
         rows="results/shards/{backend}/{version}/{platform}/{op}/{shard}.parquet",

@@ -2,7 +2,7 @@
 # carries the fingerprint; the directory itself is no output, so it never disappears before the swap.
 rule publish_dataset:
     input:
-        ancient(rules.check_tables.output),
+        dag.checked,
     output:
         "results/{backend}/{version}/{platform}/.dataset-{fingerprint}",
     log:

@@ -1,7 +1,7 @@
 # All rows of a dataset as its published tables.
 rule merge_tables:
     input:
-        ancient(dag.shard_files),
+        dag.shard_files,
     output:
         "results/tables/{backend}/{version}/{platform}/{fingerprint}/tables.json",
     log:
@@ -19,7 +19,7 @@ rule merge_tables:
 # What can be told from the tables alone: complete, unique, possible.
 rule check_tables:
     input:
-        ancient(rules.merge_tables.output),
+        dag.tables,
     output:
         "results/tables/{backend}/{version}/{platform}/{fingerprint}/checks.json",
     log:

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    planned = plan(arguments)
+    planned = plan(arguments, only=arguments.op)
     for shard in planned.shards:
         if (shard.op, shard.key) == (arguments.op, arguments.shard):
             manifest = assemble(ROOT, shard)

@@ -34,9 +34,10 @@ def overrides(arguments: argparse.Namespace) -> dict[str, object]:
     return values
 
 
-def plan(arguments: argparse.Namespace) -> PlannedDataset:
+def plan(arguments: argparse.Namespace, only: str | None = None) -> PlannedDataset:
+    """The dataset that the arguments name; with `only`, no other op of it."""
     name = str(arguments.dataset).removeprefix("results/").rstrip("/")
-    return load(ROOT, name, overrides(arguments))
+    return load(ROOT, name, overrides(arguments), only)
 
 
 def same(planned: PlannedDataset, what: str, wanted: str, found: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,18 @@ def plan_dataset(root: Path, config: Config, cases: Catalogue, dataset: Dataset)
     return PlannedDataset(config, plan, tuple(shards))
 
 
-def load(root: Path, name: str, overrides: Mapping[str, Any] | None = None) -> PlannedDataset:
-    """Reads config/ and cases/ under `root` and plans the dataset of this name."""
+def load(
+    root: Path, name: str, overrides: Mapping[str, Any] | None = None, only: str | None = None
+) -> PlannedDataset:
+    """Reads config/ and cases/ under `root` and plans the dataset of this name.
+
+    `only` plans a single op, which is quicker and gives the same shards of that op.
+    """
     config = datasets.load(root, overrides)
-    return plan_dataset(root, config, catalogue.load(root), config.dataset(name))
+    dataset = config.dataset(name)
+    cases = catalogue.load(root)
+    # A drawn subset takes its cases from all ops at once.
+    if only and not (dataset.subset and dataset.subset.limit):
+        declared = {op: p for op, p in cases.precisions[dataset.backend].items() if op == only}
+        cases = replace(cases, precisions={dataset.backend: declared})
+    return plan_dataset(root, config, cases, dataset)

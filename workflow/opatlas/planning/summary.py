@@ -25,7 +25,11 @@ def text(root: Path, planned: PlannedDataset, states: Sequence[ShardState]) -> s
     )
     lines += _others("planned, no runner", [op.op.name for op in plan.ops if not op.runner])
     lines += _others("pinned at another version", plan.pinned_elsewhere)
+    lines += _others(
+        "unverified on this hardware", [op.op.name for op in plan.ops if op.runner and op.unverified]
+    )
     lines += _left_out(plan.ops)
+    lines += ["", *(f"warning: {warning}" for warning in plan.warnings)] if plan.warnings else []
     lines += _stale(root, states)
     seconds = sum(state.missing_s for state in states)
     missing = sum(len(state.missing) for state in states)

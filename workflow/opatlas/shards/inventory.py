@@ -36,8 +36,8 @@ class Inventory:
 
     def missing(self, shard: Shard) -> list[Key]:
         """The keys of a shard without an outcome anywhere, in the order of its cases."""
-        left = [key for key in shard.keys if key not in self.journals(self.root / shard.attempts).outcomes]
-        left = [key for key in left if key not in self.in_files]
+        own = self.journals(self.root / shard.attempts).outcomes
+        left = [key for key in shard.keys if key not in own and key not in self.in_files]
         return [key for key in left if key not in self.in_other_journals] if left else []
 
     def journals(self, folder: Path) -> Journals:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from opatlas.errors import UserError
@@ -24,7 +25,7 @@ class ShardState:
     missing: tuple[Key, ...] = ()
     damage: str | None = None
 
-    @property
+    @cached_property
     def todo(self) -> str:
         """The name of what is left to measure, by content."""
         return keys_digest(self.missing)
