@@ -293,7 +293,7 @@ def test_a_subset_is_published_beside_the_whole_one(lab: Any) -> None:
     assert files(lab.root / "results/torch/2.13.0/cpu") == whole
     provenance = json.loads((target(lab) / "provenance.json").read_text())
     assert (provenance["subset"]["name"], provenance["subset"]["limit"]) == ("few", 7)
-    assert "a subset named few" in (target(lab) / "report.html").read_text()
+    assert "This is the subset few" in (target(lab) / "report.html").read_text()
 
 
 class Tags(HTMLParser):

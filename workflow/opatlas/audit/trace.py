@@ -120,4 +120,4 @@ def _details(path: Path, row: Mapping[str, Any]) -> dict[str, Any]:
     found = next((one for one in own if one["latency"] == row.get("latency")), None)
     if found is None:
         return {"file": "holds another row now"}
-    return {"kernels": ", ".join(found["kernels"]), "notes": json.loads(found["notes"])}
+    return {"kernels": ", ".join(found["kernels"]) or "not seen", "notes": json.loads(found["notes"])}

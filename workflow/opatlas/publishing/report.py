@@ -45,11 +45,11 @@ def page(found: Evidence, checks: Mapping[str, Any], reasons: Iterable[str]) -> 
 def _sentence(found: Evidence) -> str:
     dataset = found.planned.dataset
     ops = len([op for op in found.planned.plan.ops if op.runner and len(op.rows)])
-    kind = f"a subset named {dataset.subset.name} of the latencies" if dataset.subset else "latencies"
+    subset = f" This is the subset {dataset.subset.name} of it." if dataset.subset else ""
     return (
-        f"Measured {kind} of single operators of LLM inference ({ops} kinds), as {dataset.backend} "
+        f"Measured latencies of single operators of LLM inference ({ops} kinds), as {dataset.backend} "
         f"{dataset.version} runs them on {dataset.platform.gpu or 'a CPU'}. Each row is the time that one "
-        "call takes up the device in steady serving."
+        f"call takes up the device in steady serving.{subset}"
     )
 
 
