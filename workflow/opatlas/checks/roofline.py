@@ -41,6 +41,6 @@ def shortest_ms(own: OpRows, peaks: Peaks) -> Array:
     work = own.op.work
     dtypes = own.op.columns[own.op.op.dtype]
     peak = np.array([peaks.flops.get(dtype, np.inf) for dtype in dtypes])
-    seconds = np.maximum(work.flops / peak, work.moved_bytes / peaks.bytes_per_s)
+    seconds = work.certain * np.maximum(work.flops / peak, work.moved_bytes / peaks.bytes_per_s)
     least: Array = 1e3 * seconds[own.place]
     return least

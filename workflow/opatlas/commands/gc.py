@@ -75,7 +75,7 @@ def unneeded(planned: Iterable[PlannedDataset]) -> Iterator[Path]:
         yield from (path for path in sorted(folder.glob("*")) if path.name != fingerprint)
         published = ROOT / RESULTS / ".datasets" / name
         current = (ROOT / RESULTS / name).resolve()
-        siblings = sorted(published.parent.glob(f"{published.name}-{'[0-9a-f]' * SHORT}"))
+        siblings = sorted(published.parent.glob(f"{published.name}-{'[0-9a-f]' * SHORT}*"))
         yield from (path for path in siblings if path.resolve() != current)
 
 

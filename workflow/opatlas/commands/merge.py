@@ -16,5 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     planned = plan(arguments)
     same(planned, "dataset's fingerprint", arguments.fingerprint, planned.fingerprint)
-    merge_dataset(planned, ROOT / tables_folder(planned), ROOT)
+    record = merge_dataset(planned, ROOT / tables_folder(planned), ROOT)
+    for foreign in record["foreign"]:
+        print(f"left out: {foreign}")
     return 0

@@ -26,12 +26,17 @@ GRID = "grid"
 
 @dataclass(frozen=True)
 class Work:
-    """What one call of each case does: FLOP, and bytes that must cross memory."""
+    """What one call of each case does: FLOP, and bytes that must cross memory.
+
+    `certain` is the share of it that every run of a case does; less than 1 where data decide, as in
+    which experts a rank's tokens go to.
+    """
 
     flops: Array
     weight_bytes: Array
     kv_bytes: Array
     activation_bytes: Array
+    certain: Array | float = 1.0
 
     @property
     def moved_bytes(self) -> Array:

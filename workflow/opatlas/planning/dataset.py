@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ class PlannedDataset:
                 "plan": self.plan_fingerprint,
                 "code": code.closure((*PUBLISHING, *ops)),
                 "settings": self.config.settings.publishing(),
+                "platform": asdict(self.dataset.platform),
             }
         )
 

@@ -69,6 +69,7 @@ def _row(
     values = {name: row.get(name) for name in file.ROWS.names} | dict(identity)
     values |= {
         "part": row.get("part", ""),
+        "values": json.dumps(row["values"], sort_keys=True) if row.get("values") else None,
         "notes": json.dumps(dict(row.get("notes") or {}) | _first(record), sort_keys=True),
         "attempt": record["attempt"],
     }

@@ -30,7 +30,8 @@ def quarantine(root: Path, path: Path, note: Path) -> None:
     content = (root / path).read_bytes()
     if not hashlib.sha256(content).hexdigest().startswith(digest):
         raise UserError(f"{path}: has changed since it was found damaged; run again")
-    reason = damage(root / path)
+    if not (reason := damage(root / path)):
+        raise UserError(f"{path}: is whole after all; run again")
     folder = (root / note).parent
     folder.mkdir(parents=True, exist_ok=True)
     moved = []

@@ -13,7 +13,7 @@ from opatlas.catalogue.reading import precisions
 from opatlas.config.document import Section
 from opatlas.ops.dtypes import ACTIVATIONS, element_bytes
 from opatlas.ops.moe.case import Case
-from opatlas.ops.spec import Batch, Columns, Op, Precision, Table, Work, field_column
+from opatlas.ops.spec import Array, Batch, Columns, Op, Precision, Table, Work, field_column
 
 
 class Grid(NamedTuple):
@@ -78,7 +78,22 @@ def work(c: Columns) -> Work:
         weight_bytes=size * weights * touched,
         kv_bytes=0.0 * pairs,
         activation_bytes=activation * c["tokens"] * c["hidden"] * 2,
+        certain=_certain(c, touched),
     )
+
+
+def _certain(c: Columns, touched: Array) -> Array:
+    """What a rank does for sure.
+
+    Alone it has every token, and each goes to `topk` different experts. Of several ranks one may get
+    no token, unless the load is balanced and there are enough tokens for every expert.
+    """
+    balanced = c["distribution"] == "balanced"
+    alone = np.where(balanced, 1.0, np.minimum(1.0, c["topk"] / touched))
+    per_expert = c["tokens"] * c["topk"] / c["experts"]
+    shared = np.where(balanced, np.floor(per_expert) / np.maximum(per_expert, 1.0), 0.0)
+    certain: Array = np.where(c["ep"] == 1, alone, shared)
+    return certain
 
 
 OP = Op(
