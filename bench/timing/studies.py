@@ -63,6 +63,11 @@ def ceilings(device: CudaDevice) -> Iterable[Sequence[Any]]:
         gbs = 2 * size / row.latency * 1e-6
         yield f"copy of {size // MB} MB", row.latency, f"{gbs:.0f} GB/s read and written", row.sm_clock_mhz
 
+    source = device.normal((1024 * MB,), torch.float32)
+    row = device.measure(Call(lambda i: source.sum()))
+    device.reset()
+    yield "read of 4096 MB", row.latency, f"{4096 * MB / row.latency * 1e-6:.0f} GB/s read", row.sm_clock_mhz
+
 
 def cold(device: CudaDevice) -> Iterable[Sequence[Any]]:
     k = 4096

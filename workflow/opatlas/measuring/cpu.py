@@ -14,6 +14,7 @@ import torch
 
 from opatlas.measuring.caches import cache_hashes
 from opatlas.measuring.call import Call
+from opatlas.measuring.device import undisturbed
 from opatlas.measuring.honesty import require_recomputed, run_guarded, sampled
 from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.pool import Pool
@@ -52,7 +53,8 @@ class CpuDevice:
 
     def measure(self, call: Call) -> Measurement:
         try:
-            return self._measure(call)
+            with undisturbed():
+                return self._measure(call)
         finally:
             self._pool.rewind()
 

@@ -14,6 +14,7 @@ from opatlas.measuring.bursts import Burst, BurstTimer
 from opatlas.measuring.caches import cache_hashes
 from opatlas.measuring.call import Call
 from opatlas.measuring.cupti import alone, measure_traced, record, span
+from opatlas.measuring.device import undisturbed
 from opatlas.measuring.errors import InvalidMeasurement
 from opatlas.measuring.graphs import Graph, NotCaptured
 from opatlas.measuring.honesty import run_guarded
@@ -119,7 +120,8 @@ class CudaDevice:
 
     def measure(self, call: Call) -> Measurement:
         try:
-            return self._measure(call)
+            with undisturbed():
+                return self._measure(call)
         finally:
             self._pool.rewind()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from opatlas.measuring.call import Call
@@ -60,6 +62,18 @@ def open_device(settings: Settings, platform: Mapping[str, Any]) -> Device:
     from opatlas.measuring.cuda import CudaDevice
 
     return CudaDevice(settings)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Keeps Python's garbage collector, which can take tens of ms, out of the samples."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def require_memory(device: Device, **parts: int) -> None:

@@ -36,7 +36,7 @@ class Settings:
     sample_s: float = 0.0002
     burst_s: float = 0.0009
     duty: float = 0.3
-    clock_floor: float = 0.985
+    clock_floor: float = 0.988
     pause_s: float = 0.25
     sustained: bool = False
     sustained_s: float = 2.0
