@@ -50,7 +50,7 @@ def test_a_dry_run_names_why_shards_are_stale(published: Project) -> None:
 
 
 def test_a_dry_run_needs_no_framework_no_image_and_no_apptainer(fresh: Project, tmp_path: Path) -> None:
-    """A dataset of image pins is planned with every framework's import blocked and a PATH without Apptainer."""
+    """Datasets of image pins, with every framework's import blocked and no Apptainer on the PATH."""
     blocker = tmp_path / "blocked"
     blocker.mkdir()
     for name in ("torch", "vllm", "tensorrt_llm", "sglang"):

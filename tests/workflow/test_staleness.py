@@ -6,6 +6,7 @@ mislead a tool that goes by times or by metadata of its own.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -309,3 +310,18 @@ def test_the_dataset_is_republished_after_a_revert_by_hand(published: Project) -
     assert published.make().jobs == {"publish_dataset": 1}
     assert Path(published.path(TARGET), "provenance.json").exists()
     assert STUB in published.path(f"{TARGET}/provenance.json").read_text(encoding="utf-8")
+
+
+def test_an_audit_sample_is_measured_again_after_the_others(published: Project) -> None:
+    """Nothing published is measured again for it, and its own values are no rows."""
+    measured, rows = published.measured(), table(published)
+    published.edit("config/config.yaml", "audit_share: 0", "audit_share: 0.3")
+    run = published.make()
+    assert run.jobs[MEASURE] == run.jobs[ASSEMBLE] == 4
+    again = published.measured() - measured
+    provenance = json.loads(published.path(f"{TARGET}/provenance.json").read_text(encoding="utf-8"))
+    stated = provenance["repeatability"]
+    assert sum(entry["compared"] for entry in stated.values()) == again > 10
+    assert {entry["p95"] for entry in stated.values()} == {0.0}
+    assert table(published) == rows
+    assert published.dry_run().jobs == {}

@@ -80,10 +80,15 @@ class Dag:
 
     @clearly
     def published(self, name: str) -> list[str]:
-        """What a dataset consists of: the stamp in its directory, and every shard it is made of."""
+        """What a dataset consists of: the stamp in its directory, and every shard it is made of.
+
+        A damaged shard file exists, so its job would not run by itself: the note that it was moved away
+        is wanted too.
+        """
         planned = self._plan(name)
         stamp = planned.dataset.target / f".dataset-{planned.fingerprint[:SHORT]}"
-        return [str(stamp), *(str(shard.path) for shard in planned.shards)]
+        notes = [note_path(self.root, state.shard) for state in self._states[name] if state.damage]
+        return [str(path) for path in (stamp, *(shard.path for shard in planned.all_shards), *notes)]
 
     @clearly
     def plan_stamp(self, name: str) -> str:
@@ -110,7 +115,7 @@ class Dag:
         planned = self._plan(name)
         if wildcards.fingerprint != planned.fingerprint[:SHORT]:
             raise UserError(f"results/{name}: no current plan has the fingerprint {wildcards.fingerprint}")
-        return [ancient(str(shard.path)) for shard in planned.shards]
+        return [ancient(str(shard.path)) for shard in planned.all_shards]
 
     def tables(self, wildcards: Any) -> list[str]:
         """The merged tables of a dataset, unless they are checked already."""
@@ -145,12 +150,18 @@ class Dag:
         return [str(note_path(self.root, state.shard))] if state.damage else []
 
     @clearly
-    def queue(self, wildcards: Any) -> list[str]:
-        """The list of tickets of the dataset that a shard is measured for."""
+    def before_measuring(self, wildcards: Any) -> list[str]:
+        """The tickets of the dataset; for the audit sample also every shard that is measured before it."""
         if not self.workflow.is_main_process:
             return []
-        name = self._state(wildcards).shard.dataset.name
-        return [ancient(str(RESULTS / "queues" / name / f"{self._queues[name]}.json"))]
+        shard = self._state(wildcards).shard
+        if self._exists(shard.attempts / f"{wildcards.todo}.done.json"):
+            return []
+        name = shard.dataset.name
+        planned = self._planned[name]
+        earlier = planned.shards if shard in planned.repeats else ()
+        queue = RESULTS / "queues" / name / f"{self._queues[name]}.json"
+        return [ancient(str(path)) for path in (queue, *(other.path for other in earlier))]
 
     # --- jobs ----------------------------------------------------------------------------------
 
@@ -201,7 +212,7 @@ class Dag:
         if name not in self._planned:
             planned = plan_dataset(self.root, self.config, self._catalogue, self.config.dataset(name))
             self._planned[name] = planned
-            self._states[name] = states(self.root, planned.shards)
+            self._states[name] = states(self.root, planned.all_shards)
             self._queues[name] = queue_digest(state for state in self._states[name] if state.missing)
             for state in self._states[name]:
                 self._by_shard.setdefault((planned.dataset.base, state.shard.op, state.shard.key), state)

@@ -18,7 +18,7 @@ rule queue_shards:
 # receipt, which are no outputs: Snakemake would delete them when the job fails.
 rule measure_shard:
     input:
-        dag.queue,
+        dag.before_measuring,
     output:
         "results/attempts/{backend}/{version}/{platform}/{op}/{shard}/{todo}.done.json",
     log:

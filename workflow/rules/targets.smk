@@ -9,7 +9,7 @@ for dataset in dag.datasets:
             name:
                 f"{dataset.target}{slash}"
             input:
-                lambda wildcards, name=dataset.name: ancient(dag.published(name)),
+                lambda wildcards, name=dataset.name: dag.published(name),
 
         rule:
             name:

@@ -60,14 +60,14 @@ def audit_dataset(planned: PlannedDataset | None, root: Path, name: str) -> tupl
     ]
     if planned:
         known = {str(entry["path"]) for entry in published.provenance["shards"]}
-        findings += _unpublished(root, [shard for shard in planned.shards if str(shard.path) not in known])
+        findings += _unpublished(root, [s for s in planned.all_shards if str(s.path) not in known])
     return all(finding.kind != DAMAGED for finding in findings), findings
 
 
 def quarantine_damaged(root: Path, planned: PlannedDataset) -> list[Path]:
     """Moves every damaged shard file of a plan away, so that the next run makes it again; returns them."""
     moved = []
-    for shard in planned.shards:
+    for shard in planned.all_shards:
         if (root / shard.path).exists() and _damage(root, shard):
             quarantine(root, shard.path, note_path(root, shard))
             moved.append(shard.path)

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     planned = plan(arguments, only=arguments.op)
-    for shard in planned.shards:
+    for shard in planned.all_shards:
         if (shard.op, shard.key) == (arguments.op, arguments.shard):
             manifest = assemble(ROOT, shard)
             print(f"{shard.path}: {manifest['rows']} rows, {manifest['failures']} failures")

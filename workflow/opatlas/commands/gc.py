@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = [str(name).removeprefix("results/").rstrip("/") for name in arguments.datasets]
     planned = [load(ROOT, name, overrides(arguments)) for name in names]
     for one in planned:
-        if not all(state.done for state in states(ROOT, one.shards)):
+        if not all(state.done for state in states(ROOT, one.all_shards)):
             raise UserError(
                 f"{one.dataset.target}: is not complete, and may still need rows of older files: "
                 f"run snakemake {one.dataset.target} first"
@@ -62,7 +62,7 @@ def unneeded(planned: Iterable[PlannedDataset]) -> Iterator[Path]:
     for one in planned:
         bases.add(one.dataset.base)
         targets[one.dataset.name] = one.fingerprint[:SHORT]
-        for shard in one.shards:
+        for shard in one.all_shards:
             needed |= {shard.path, file.failures_path(shard.path), shard.attempts}
     for base in sorted(bases):
         for kind in ("shards", "attempts"):

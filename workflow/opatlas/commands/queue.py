@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     planned = plan(arguments)
-    needed = [state for state in states(ROOT, planned.shards) if state.missing]
+    needed = [state for state in states(ROOT, planned.all_shards) if state.missing]
     same(planned, "list of what is missing", arguments.output.stem, queue_digest(needed))
     count = write_tickets(ROOT, planned, needed)
     tickets = [str(state.ticket) for state in needed]

@@ -70,6 +70,7 @@ class RunSettings:
     shard_minutes: float
     seed: int
     measure: MeasureSettings
+    audit_share: float
     allow_partial: bool
     failure_share: FailureShare
     accepted: tuple[Accepted, ...]
@@ -94,6 +95,9 @@ def load(path: Path, name: str, overrides: Mapping[str, Any], problems: Problems
     shard_minutes = top.number("shard_minutes", above=0)
     seed = top.integer("seed")
     measure = _measure(top)
+    audit_share = top.number("audit_share")
+    if not 0 <= audit_share <= 1:
+        top.wrong("audit_share", f"expected a share between 0 and 1, found {audit_share}")
     publish = top.section("publish")
     allow_partial = publish.flag("allow_partial")
     publish.done()
@@ -108,7 +112,15 @@ def load(path: Path, name: str, overrides: Mapping[str, Any], problems: Problems
     subset = _subset(top)
     top.done()
     return RunSettings(
-        shard_minutes, seed, measure, allow_partial, failure_share, accepted, subset, dict(overrides)
+        shard_minutes,
+        seed,
+        measure,
+        audit_share,
+        allow_partial,
+        failure_share,
+        accepted,
+        subset,
+        dict(overrides),
     )
 
 

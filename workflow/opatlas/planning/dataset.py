@@ -14,6 +14,7 @@ from opatlas.config import datasets
 from opatlas.config.datasets import Config, Dataset
 from opatlas.planning import retries
 from opatlas.planning.plan import Plan, make_plan
+from opatlas.planning.repeats import repeat_shard
 from opatlas.planning.shards import Shard, cut
 from opatlas.staleness import code
 from opatlas.staleness.fingerprint import context, digest
@@ -29,6 +30,12 @@ class PlannedDataset:
     config: Config
     plan: Plan
     shards: tuple[Shard, ...]
+    repeats: tuple[Shard, ...] = ()
+
+    @property
+    def all_shards(self) -> tuple[Shard, ...]:
+        """The shards whose rows are published, then those of the audit sample."""
+        return (*self.shards, *self.repeats)
 
     @property
     def dataset(self) -> Dataset:
@@ -37,7 +44,7 @@ class PlannedDataset:
     @cached_property
     def plan_fingerprint(self) -> str:
         """The identity of the plan tables: the cases and how they are grouped and measured."""
-        shards = [[shard.op, shard.name, shard.fingerprint] for shard in self.shards]
+        shards = [[shard.op, shard.name, shard.fingerprint] for shard in self.all_shards]
         return digest({"cases": self.plan.case_plan_hash, "shards": shards})
 
     @cached_property
@@ -75,7 +82,8 @@ def plan_dataset(root: Path, config: Config, cases: Catalogue, dataset: Dataset)
             generations,
         )
     ]
-    return PlannedDataset(config, plan, tuple(shards))
+    repeats = (repeat_shard(dataset, op, settings) for op in plan.ops if op.runner)
+    return PlannedDataset(config, plan, tuple(shards), tuple(filter(None, repeats)))
 
 
 def load(

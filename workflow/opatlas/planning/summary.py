@@ -18,10 +18,11 @@ WIDTH = 100
 def text(root: Path, planned: PlannedDataset, states: Sequence[ShardState]) -> str:
     """Cases per op and precision, what was left out and why, shards, which are stale and why."""
     plan = planned.plan
+    rows = [state for state in states if state.shard not in planned.repeats]
     lines = ["", f"Plan of {planned.dataset.target}", ""]
     lines += _table(
         ["op", "precision", "cases", "rows missing", "shards", "to measure", "device time"],
-        [row for op in plan.ops for row in _op_rows(op, [s for s in states if s.shard.op == op.op.name])],
+        [row for op in plan.ops for row in _op_rows(op, [s for s in rows if s.shard.op == op.op.name])],
     )
     lines += _others("planned, no runner", [op.op.name for op in plan.ops if not op.runner])
     lines += _others("pinned at another version", plan.pinned_elsewhere)
@@ -39,6 +40,8 @@ def text(root: Path, planned: PlannedDataset, states: Sequence[ShardState]) -> s
         f"{plan.cases} cases ({plan.case_plan_hash}), {len(states)} shards; "
         f"to measure: {missing} cases in {jobs} jobs, about {duration(seconds)} of device time",
     ]
+    if sample := sum(len(shard.ids) for shard in planned.repeats):
+        lines.append(f"{sample} of the cases are measured once more at the end, as the audit sample")
     if subset := planned.dataset.subset:
         cut = sum(op.cut for op in plan.ops)
         seed = f", drawn with seed {planned.config.settings.seed}" if subset.limit or subset.smoke else ""

@@ -55,6 +55,7 @@ def document(
         "contexts": record["contexts"],
         "made_by": made_by(planned),
         "kernels": record["kernels"],
+        "repeatability": record["repeatability"],
         "shards": record["shards"],
         "attempts": record["attempts"],
         "files": {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)},

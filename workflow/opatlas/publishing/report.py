@@ -165,8 +165,21 @@ def _measured(found: Evidence) -> list[Markup]:
     return [
         table(["timing method", "rows", "what it is"], timing, [1]),
         element("p", f"Settings: {measure}. Order of cases by seed {settings.seed}.", "soft"),
+        *_repeated(found),
         table(["node", "device", "version", "driver", "attempts"], _nodes(found), [4]),
     ]
+
+
+def _repeated(found: Evidence) -> list[Markup]:
+    """The audit sample: how far a second measurement of a case is from the published one."""
+    rows = [
+        [op, f"{entry['compared']:,}", *(f"{entry[name]:.2%}" for name in ("p50", "p95", "largest"))]
+        for op, entry in found.record["repeatability"].items()
+        if entry["compared"]
+    ]
+    if not rows:
+        return []
+    return [table(["measured again", "cases", "|ratio - 1| p50", "p95", "largest"], rows, [1, 2, 3, 4])]
 
 
 def _nodes(found: Evidence) -> list[list[str]]:

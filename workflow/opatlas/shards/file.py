@@ -29,7 +29,7 @@ MANIFEST_KEYS = (
     *("format", "dataset", "op", "shard", "fingerprint", "context", "context_fingerprint", "cases"),
     *("cases_hash", "rows", "failures", "content", "failures_content", "attempts", "controls", "self"),
 )
-NAME = re.compile(rf"^(?P<shard>s[01]*)-(?P<fingerprint>[0-9a-f]{{{SHORT}}})\.parquet$")
+NAME = re.compile(rf"^(?P<shard>[a-z][01]*)-(?P<fingerprint>[0-9a-f]{{{SHORT}}})\.parquet$")
 
 Manifest = dict[str, Any]
 

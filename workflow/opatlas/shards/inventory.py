@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from opatlas.config.datasets import RESULTS
 from opatlas.errors import UserError
@@ -90,10 +89,10 @@ class Inventory:
         return sources
 
 
-def group_by_op(root: Path, shards: Iterable[Shard]) -> dict[str, Inventory]:
-    """One inventory for each op of these shards (all of one dataset)."""
-    found: dict[str, Any] = {}
+def by_context(root: Path, shards: Iterable[Shard]) -> dict[str, Inventory]:
+    """Context fingerprint -> inventory, for the contexts of these shards."""
+    found: dict[str, Inventory] = {}
     for shard in shards:
-        if shard.op not in found:
-            found[shard.op] = Inventory.of(root, shard)
+        if shard.context.fingerprint not in found:
+            found[shard.context.fingerprint] = Inventory.of(root, shard)
     return found

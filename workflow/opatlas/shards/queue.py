@@ -67,7 +67,7 @@ def ticket(planned: PlannedDataset, op: OpPlan, shard: Shard, missing: Sequence[
             "sm": dataset.platform.sm,
             "system": dataset.platform.system,
         },
-        "measure": settings.measure.to_dict(),
+        "measure": shard.context.parts["measure"],
         "run": {},
         "code": dict(shard.context.code),
         "harness_modules": sorted(code.HARNESS),

@@ -12,7 +12,7 @@ from opatlas.errors import UserError
 from opatlas.harness.ticket import SUFFIX, Key
 from opatlas.planning.shards import Shard
 from opatlas.shards import file
-from opatlas.shards.inventory import Inventory, group_by_op
+from opatlas.shards.inventory import Inventory, by_context
 from opatlas.staleness.fingerprint import SHORT
 
 
@@ -59,8 +59,8 @@ def keys_digest(keys: Iterable[Key]) -> str:
 def states(root: Path, shards: Iterable[Shard]) -> list[ShardState]:
     """The state of each shard, in their order; looks at files, writes nothing."""
     shards = list(shards)
-    inventories = group_by_op(root, shards)
-    return [_state(root, shard, inventories[shard.op]) for shard in shards]
+    inventories = by_context(root, shards)
+    return [_state(root, shard, inventories[shard.context.fingerprint]) for shard in shards]
 
 
 def _state(root: Path, shard: Shard, inventory: Inventory) -> ShardState:

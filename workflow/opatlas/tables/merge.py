@@ -26,6 +26,7 @@ from opatlas.shards.file import ShardFile
 from opatlas.staleness.fingerprint import SHORT
 from opatlas.tables import sources
 from opatlas.tables.canonical import content_hash, encode
+from opatlas.tables.repeatability import repeatability
 from opatlas.tables.schema import FORMAT, FRAMEWORKS, TYPES, failures_schema, table_key, table_schema
 
 FAILURES = "failures"
@@ -51,12 +52,14 @@ def merge_dataset(planned: PlannedDataset, folder: Path, root: Path) -> Record:
     summaries: Record = {}
     kernels: Record = {}
     manifests = []
+    first: dict[str, list[ShardFile]] = {}
     failures = [failures_schema().empty_table()]
     for name, ops in by_table(planned).items():
         schema = _schema(ops)
         parts = []
         for op in ops:
             shards = [(shard, sources.read(root, shard)) for shard in planned.shards_of(op.op.name)]
+            first[op.op.name] = [whole for _, whole in shards]
             parts.append(_rows(planned.dataset, op, shards, schema))
             failures.append(_failures(op, shards))
             kernels[op.op.name] = sources.kernels(whole.rows for _, whole in shards)
@@ -75,6 +78,7 @@ def merge_dataset(planned: PlannedDataset, folder: Path, root: Path) -> Record:
         "tables": summaries,
         "kernels": kernels,
         **sources.provenance(manifests),
+        "repeatability": repeatability(root, planned, first),
         "foreign": [f"{path}: {what}" for path, what in sources.foreign(planned, root)],
     }
     for name, content in contents.items():

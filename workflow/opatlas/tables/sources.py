@@ -66,7 +66,7 @@ def foreign(planned: PlannedDataset, root: Path) -> Iterator[tuple[Path, str]]:
         folder = RESULTS / "shards" / planned.dataset.base / op
         known = set(file.shard_files(root / folder))
         names = {path.name for path in known} | {file.failures_path(path).name for path in known}
-        mine = {shard.path.name for shard in planned.shards_of(op)}
+        mine = {shard.path.name for shard in planned.all_shards if shard.op == op}
         for path in sorted((root / folder).iterdir()):
             if path.name not in names and not path.name.startswith("."):
                 yield folder / path.name, "is no file of a shard"
