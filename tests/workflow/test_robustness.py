@@ -66,9 +66,8 @@ def test_shards_from_the_future_are_merged_and_nothing_is_deleted(published: Pro
 def test_a_failed_publish_leaves_the_older_dataset(published: Project) -> None:
     before = published.path(TARGET).readlink()
     published.append("workflow/opatlas/checks/run.py", "\nEDITED = True\n")
-    published.edit(
-        "workflow/rules/publish.smk", '"python -m opatlas publish', '"false; python -m opatlas publish'
-    )
+    rule, command = "workflow/rules/publish.smk", '"python -m opatlas publish'
+    published.edit(rule, command, command.replace('"', '"false; '))
     failed = published.snakemake("--keep-incomplete", TARGET)
     assert failed.returncode != 0
     assert published.path(TARGET).readlink() == before
