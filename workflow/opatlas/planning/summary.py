@@ -83,7 +83,12 @@ def _others(what: str, ops: Sequence[str]) -> list[str]:
 
 
 def _left_out(ops: Iterable[OpPlan]) -> list[str]:
-    rows = [[op.op.name, entry.rule, str(entry.cases), entry.reason] for op in ops for entry in op.left_out]
+    rows = [
+        [op.op.name, entry.rule, str(entry.cases), entry.reason]
+        for op in ops
+        for entry in op.left_out
+        if entry.cases
+    ]
     return ["", "Left out:", *_table(["op", "rule", "cases", "reason"], rows)] if rows else []
 
 
