@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,13 +33,20 @@ def cases(count: int) -> list[Case]:
 def planned(wanted: list[Case]) -> Any:
     """As much of an OpPlan as cutting looks at."""
     ordered = sorted(wanted)
-    columns = OP.columns(ordered)
+    columns = {
+        field: np.array(values, dtype=object if field == "dtype" else None)
+        for field, values in zip(OP.fields, zip(*ordered, strict=True), strict=True)
+    }
+    widths = np.array([case.n for case in ordered])
+    order = np.argsort(widths, kind="stable")
+    starts = np.flatnonzero(np.diff(widths[order], prepend=-1))
     return SimpleNamespace(
         op=OP,
         cases=ordered,
         ids=[shards_id(case) for case in ordered],
         columns=columns,
         work=OP.work(columns),
+        build_order=(order, starts),
     )
 
 

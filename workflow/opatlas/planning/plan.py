@@ -19,7 +19,7 @@ from opatlas.config.datasets import Config, Dataset
 from opatlas.config.frameworks import Runtime
 from opatlas.config.settings import SMOKE_CASES, Subset
 from opatlas.errors import UserError
-from opatlas.ops.spec import Columns, Op, Work, load_op
+from opatlas.ops.spec import Array, Columns, Op, Work, load_op
 from opatlas.planning import rules
 from opatlas.planning.rows import Codes, Mask, Rows, combined
 from opatlas.planning.rules import PLANNED
@@ -82,12 +82,20 @@ class OpPlan:
     def work(self) -> Work:
         return self.op.work(self.columns)
 
+    @cached_property
+    def build_order(self) -> tuple[Array, Array]:
+        """Case indices with the cases of a build next to each other, and where each build begins."""
+        codes = [self.rows.codes[self.op.fields.index(name)] for name in self.op.build]
+        sizes = [len(self.rows.values[self.op.fields.index(name)]) for name in self.op.build]
+        build = combined(codes, sizes)
+        order = np.argsort(build, kind="stable")
+        starts = np.flatnonzero(np.r_[True, build[order][1:] != build[order][:-1]]) if len(order) else order
+        return order, starts
+
     @property
     def builds(self) -> int:
         """How many modules are built for the cases."""
-        codes = [self.rows.codes[self.op.fields.index(name)] for name in self.op.build]
-        sizes = [len(self.rows.values[self.op.fields.index(name)]) for name in self.op.build]
-        return len(np.unique(combined(codes, sizes)))
+        return len(self.build_order[1])
 
     def group(self, case: Any) -> str:
         """The (model, dtype) group that failures of a case are counted in."""

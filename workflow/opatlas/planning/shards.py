@@ -86,27 +86,33 @@ def cut(
     dataset: Dataset, op: OpPlan, context: Context, target_s: float, generations: Mapping[str, int]
 ) -> list[Shard]:
     """The shards of one op, in the order of their names, each near `target_s` seconds on the device."""
-    if not op.cases:
-        return []
     cost = costs(op, dataset.platform)
-    fields = [op.op.fields.index(field) for field in op.op.build]
-    builds: dict[tuple[Any, ...], list[int]] = {}
-    for index, case in enumerate(op.cases):
-        builds.setdefault(tuple([case[field] for field in fields]), []).append(index)
-    places = sorted((_place(op.op.name, build), members) for build, members in builds.items())
-    sums = [float(cost[members].sum()) for _, members in places]
+    places, builds = _builds(op)
+    sums = [float(cost[members].sum()) for members in builds]
     ids = op.ids
     shards = []
-    for name, first, last in _leaves([place for place, _ in places], sums, target_s):
-        members = sorted(index for _, build in places[first:last] for index in build)
-        own = tuple(ids[index] for index in members)
+    for name, first, last in _leaves(places, sums, target_s):
+        members = np.sort(np.concatenate(builds[first:last]))
+        own = tuple(map(ids.__getitem__, members.tolist()))
         again = {case_id: generations[case_id] for case_id in own if case_id in generations}
-        own_costs = tuple(float(cost[index]) for index in members)
-        shards.append(Shard(dataset, op.op.name, name, context, own, own_costs, again))
+        shards.append(Shard(dataset, op.op.name, name, context, own, tuple(cost[members].tolist()), again))
     return shards
 
 
-def _place(op: str, build: tuple[Any, ...]) -> int:
+def _builds(op: OpPlan) -> tuple[list[int], list[Array]]:
+    """The place of each build, in rising order, and the indices of its cases."""
+    columns = [op.columns[name] for name in op.op.build]
+    order, starts = op.build_order
+    groups = np.split(order, starts[1:]) if len(order) else []
+    named = [
+        (_place(op.op.name, [column[members[0]] for column in columns]), number)
+        for number, members in enumerate(groups)
+    ]
+    named.sort()
+    return [place for place, _ in named], [groups[number] for _, number in named]
+
+
+def _place(op: str, build: Sequence[Any]) -> int:
     text = "/".join([op, *map(str, build)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[: HASH_BITS // 8], "big")
 

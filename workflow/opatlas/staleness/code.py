@@ -77,33 +77,36 @@ def closure(roots: tuple[str, ...], without: frozenset[str] = frozenset()) -> di
         module = waiting.pop()
         if module in found or module in without:
             continue
-        source = _source(module)
-        if source is None:
-            raise UserError(f"{module}: there is no such module in workflow/, and a worker imports it")
-        found[module] = source_hash(*source)
+        found[module] = _module_hash(module)
         waiting.extend(imports(module))
     return dict(sorted(found.items()))
 
 
 @cache
+def _module_hash(module: str) -> str:
+    tree = _tree(module)
+    if tree is None:
+        raise UserError(f"{module}: there is no such module in workflow/, and a worker imports it")
+    return _tree_hash(tree)
+
+
+@cache
 def imports(module: str) -> tuple[str, ...]:
     """Modules of this project that importing `module` runs or may run, its packages included."""
-    source = _source(module)
-    if source is None:
+    path, tree = module_file(module), _tree(module)
+    if path is None or tree is None:
         return ()
-    text, place = source
-    is_package = place.endswith("__init__.py")
     names: set[str] = set(_packages(module))
-    for node in ast.walk(_parse(text, place)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _base(module, is_package, node)
+            base = _base(module, path.name == "__init__.py", node)
             names.add(base)
             names.update(f"{base}.{alias.name}" for alias in node.names)
-    with_packages = {part for name in names for part in (*_packages(name), name)}
-    ours = (name for name in with_packages if name == PACKAGE or name.startswith(f"{PACKAGE}."))
-    return tuple(sorted(name for name in ours if name != module and module_file(name) is not None))
+    ours = {name for name in names if name == PACKAGE or name.startswith(f"{PACKAGE}.")}
+    with_packages = {part for name in ours for part in (*_packages(name), name)} - {module}
+    return tuple(sorted(name for name in with_packages if module_file(name) is not None))
 
 
 def _packages(module: str) -> list[str]:
@@ -131,9 +134,9 @@ def module_file(module: str) -> Path | None:
 
 
 @cache
-def _source(module: str) -> tuple[str, str] | None:
+def _tree(module: str) -> ast.Module | None:
     path = module_file(module)
-    return (path.read_text(encoding="utf-8"), str(path)) if path else None
+    return _parse(path.read_text(encoding="utf-8"), str(path)) if path else None
 
 
 def _parse(text: str, place: str) -> ast.Module:
@@ -145,8 +148,12 @@ def _parse(text: str, place: str) -> ast.Module:
 
 def source_hash(text: str, place: str = "source") -> str:
     """sha256 over what a module says, without comments, docstrings and formatting."""
+    return _tree_hash(_parse(text, place))
+
+
+def _tree_hash(tree: ast.Module) -> str:
     digest = hashlib.sha256()
-    for piece in _canonical(_parse(text, place)):
+    for piece in _canonical(tree):
         digest.update(piece.encode())
         digest.update(b"\0")
     return digest.hexdigest()
