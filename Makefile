@@ -30,7 +30,7 @@ demo: $(VENV)/.base
 	@$(BIN)/python -m opatlas show torch/2.13.0/cpu
 
 test: $(VENV)/.dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadscope
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
