@@ -3,14 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-cluster lint fix clean
+.PHONY: help demo test lint fix clean
 
 help:
-	@echo "make demo          measure and publish a real dataset on this machine's CPU"
-	@echo "make test          all tests that need no root"
-	@echo "make test-cluster  tests that need root: a real SLURM and a real Apptainer"
-	@echo "make lint          ruff, snakefmt, snakemake --lint, mypy"
-	@echo "make fix           format and mend what can be mended"
+	@echo "make demo   measure and publish a real dataset on this machine's CPU"
+	@echo "make test   all tests that need no root"
+	@echo "make lint   ruff, snakefmt, snakemake --lint, mypy"
+	@echo "make fix    format and mend what can be mended"
 
 # Fails early, with a sentence, where Python is too old or cannot make environments.
 $(VENV)/.base: pyproject.toml

@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PARTS = ("workflow", "config", "cases", "profiles", "slurm")
+PARTS = ("workflow", "config", "cases", "profiles")
 STUB = "stub/1.0.0/cpu"
 TARGET = f"results/{STUB}"
 
@@ -144,11 +144,7 @@ def copy_project(root: Path) -> Project:
     root.mkdir(parents=True, exist_ok=True)
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "stub")
     for part in PARTS:
-        source = REPOSITORY / part
-        if source.is_symlink():
-            (root / part).symlink_to(source.readlink())
-        else:
-            shutil.copytree(source, root / part, ignore=ignored, symlinks=True)
+        shutil.copytree(REPOSITORY / part, root / part, ignore=ignored)
     shutil.copytree(REPOSITORY / "tests/stub", root / "workflow/opatlas/backends/stub", ignore=ignored)
     project = Project(root)
     project.append("config/frameworks.yaml", STUB_PINS)
