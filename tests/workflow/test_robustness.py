@@ -93,6 +93,36 @@ def test_a_failed_rule_with_keep_incomplete_is_not_complete_next_time(fresh: Pro
     assert fresh.dry_run().jobs == {}
 
 
+def test_a_job_that_claims_success_without_rows_is_not_believed(fresh: Project) -> None:
+    """As when a batch system reports success of a job that did nothing: the next run measures."""
+    rules, command = "workflow/rules/measure.smk", '"python3 -m opatlas.harness.supervisor"'
+    fresh.edit(rules, command, '"touch {output}; true; : " ' + command)
+    failed = fresh.snakemake(TARGET)
+    assert failed.returncode != 0
+    assert "neither row nor failure" in failed.output
+    assert not fresh.path(TARGET).exists()
+    fresh.edit(rules, '"touch {output}; true; : " ', "")
+    fresh.make()
+    assert fresh.dry_run().jobs == {}
+
+
+def test_a_lost_journal_is_measured_again_though_its_receipt_is_there(published: Project) -> None:
+    victim = published.shards()[0]
+    name = victim.relative_to(published.path("results/shards")).with_suffix("")
+    for journal in (published.path("results/attempts") / name).glob("*.journal"):
+        journal.unlink()
+    victim.unlink()
+    assert published.make().jobs == {"queue_shards": 1, "measure_shard": 1, "assemble_shard": 1}
+    assert published.dry_run().jobs == {}
+
+
+def test_a_dataset_without_a_runner_is_refused(fresh: Project) -> None:
+    run = fresh.snakemake("results/trtllm/1.3.0rc20/sm90")
+    assert run.returncode != 0
+    assert "it can be planned (-n), not measured" in run.output
+    assert not list(fresh.path("results").rglob("provenance.json"))
+
+
 def test_metadata_that_cannot_be_written_is_said_before_anything_runs(fresh: Project) -> None:
     fresh.path(".snakemake").write_text("a file where a folder should be", encoding="utf-8")
     run = fresh.snakemake(TARGET)

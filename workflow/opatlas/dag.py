@@ -189,9 +189,19 @@ class Dag:
         """Refuses what must not run, and takes the lock of this working tree. For `onstart`."""
         if not self.workflow.is_main_process:
             return
+        self._refuse_empty_runs()
         self._refuse_host_runs()
         self._lock = lock.take(self.root / RESULTS)
         settle_times(self.root / RESULTS)
+
+    def _refuse_empty_runs(self) -> None:
+        for name, planned in self._planned.items():
+            if not planned.shards:
+                folder = f"workflow/opatlas/backends/{planned.dataset.backend}"
+                raise UserError(
+                    f"results/{name}: no op of this dataset has a runner in {folder}: "
+                    "it can be planned (-n), not measured"
+                )
 
     def _refuse_host_runs(self) -> None:
         methods = {str(method) for method in self.workflow.deployment_settings.deployment_method}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from opatlas.errors import UserError
@@ -18,17 +18,16 @@ from opatlas.staleness.fingerprint import SHORT
 
 @dataclass(frozen=True)
 class ShardState:
-    """One shard; `missing` are the cases to measure, `damage` says what is wrong with an existing file."""
+    """One shard; `missing` are the cases to measure, `damage` says what is wrong with an existing file.
+
+    `todo` names what is left to measure, by content.
+    """
 
     shard: Shard
     done: bool
     missing: tuple[Key, ...] = ()
     damage: str | None = None
-
-    @cached_property
-    def todo(self) -> str:
-        """The name of what is left to measure, by content."""
-        return keys_digest(self.missing)
+    todo: str = ""
 
     @property
     def ticket(self) -> Path:
@@ -49,11 +48,14 @@ class ShardState:
         )
 
 
-def keys_digest(keys: Iterable[Key]) -> str:
-    sha = hashlib.sha256()
-    for key in sorted(keys):
-        sha.update(f"{key.case}#{key.generation}\n".encode())
-    return sha.hexdigest()[:SHORT]
+def _todo(folder: Path, missing: Iterable[Key]) -> str:
+    """A name for these keys under which no receipt exists yet.
+
+    A receipt for keys that are missing all the same proves nothing: its journals are gone.
+    """
+    keys = "".join(f"{key.case}#{key.generation}\n" for key in sorted(missing))
+    names = (hashlib.sha256(f"{number}\n{keys}".encode()).hexdigest()[:SHORT] for number in itertools.count())
+    return next(name for name in names if not (folder / f"{name}.done.json").exists())
 
 
 def states(root: Path, shards: Iterable[Shard]) -> list[ShardState]:
@@ -74,7 +76,9 @@ def _state(root: Path, shard: Shard, inventory: Inventory) -> ShardState:
             damage = "its manifest names another fingerprint"
         except UserError as error:
             damage = str(error)
-    return ShardState(shard, False, tuple(inventory.missing(shard)), damage)
+    missing = tuple(inventory.missing(shard))
+    todo = _todo(root / shard.attempts, missing) if missing else ""
+    return ShardState(shard, False, missing, damage, todo)
 
 
 def queue_digest(needed: Iterable[ShardState]) -> str:
