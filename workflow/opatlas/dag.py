@@ -20,7 +20,7 @@ from snakemake.io import ancient
 from opatlas import lock
 from opatlas.catalogue import load as catalogue
 from opatlas.config import datasets
-from opatlas.config.datasets import RESULTS, Dataset
+from opatlas.config.datasets import RESULTS, SKIPPED, Dataset
 from opatlas.errors import UserError
 from opatlas.files import settle_times
 from opatlas.planning import summary
@@ -87,8 +87,17 @@ class Dag:
         """
         planned = self._plan(name)
         stamp = planned.dataset.target / f".dataset-{planned.fingerprint[:SHORT]}"
+        return [str(stamp), *self._shards(name)]
+
+    @clearly
+    def skipped(self, name: str) -> list[str]:
+        """The shards of cases that skip entries keep out of a dataset."""
+        return self._shards(f"{name}{SKIPPED}")
+
+    def _shards(self, name: str) -> list[str]:
+        planned = self._plan(name)
         notes = [note_path(self.root, state.shard) for state in self._states[name] if state.damage]
-        return [str(path) for path in (stamp, *(shard.path for shard in planned.all_shards), *notes)]
+        return [str(path) for path in (*(shard.path for shard in planned.all_shards), *notes)]
 
     @clearly
     def plan_stamp(self, name: str) -> str:
@@ -196,7 +205,7 @@ class Dag:
 
     def _refuse_empty_runs(self) -> None:
         for name, planned in self._planned.items():
-            if not planned.shards:
+            if not planned.shards and not planned.dataset.skipped:
                 folder = f"workflow/opatlas/backends/{planned.dataset.backend}"
                 raise UserError(
                     f"results/{name}: no op of this dataset has a runner in {folder}: "

@@ -14,6 +14,7 @@ COMMANDS = {
     "draft": "draft a model's case file from its config.json",
     "recheck": "list what to check again when a backend's pin is raised",
     "audit": "re-derive every hash of a published dataset",
+    "skips": "say which skip entries are no longer true",
     "write-plan": "(rule) write the plan tables of a dataset",
     "queue": "(rule) write the tickets of a dataset's stale shards",
     "quarantine": "(rule) move a damaged shard file away",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,28 @@ from opatlas.config.settings import RunSettings, Subset
 from opatlas.errors import Problems, UserError
 
 RESULTS = Path("results")
+# Behind a dataset's name: cases that skip entries keep out of it, in place of its own.
+SKIPPED = ".skips"
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Everything of one (backend, version, platform), or a named subset of it."""
+    """Everything of one (backend, version, platform), or a named subset of it.
+
+    Where `skipped`, it is what skip entries keep out, for a look whether they still hold.
+    """
 
     backend: str
     version: str
     platform: Platform
     subset: Subset | None = None
+    skipped: bool = False
 
     @property
     def name(self) -> str:
-        """backend/version/platform, with @subset behind it."""
+        """backend/version/platform, with @subset or .skips behind it."""
+        if self.skipped:
+            return f"{self.base}{SKIPPED}"
         return f"{self.base}@{self.subset.name}" if self.subset else self.base
 
     @property
@@ -68,6 +76,8 @@ class Config:
     def dataset(self, name: str) -> Dataset:
         """The dataset of this name; UserError with the nearest known names otherwise."""
         known = {dataset.name: dataset for dataset in self.datasets()}
+        if name.endswith(SKIPPED) and (base := known.get(name.removesuffix(SKIPPED))) and not base.subset:
+            return replace(base, skipped=True)
         try:
             return known[name]
         except KeyError:

@@ -16,6 +16,7 @@ from opatlas.planning import retries
 from opatlas.planning.plan import Plan, make_plan
 from opatlas.planning.repeats import repeat_shard
 from opatlas.planning.shards import Shard, cut
+from opatlas.planning.skipped import sample, sample_shard
 from opatlas.staleness import code
 from opatlas.staleness.fingerprint import context, digest
 
@@ -69,6 +70,10 @@ def plan_dataset(root: Path, config: Config, cases: Catalogue, dataset: Dataset)
     runners = {op: code.has_runner(dataset.backend, op) for op in cases.ops(dataset.backend)}
     plan = make_plan(config, cases, dataset, runners)
     settings = config.settings
+    if dataset.skipped:
+        plan = sample(cases, plan, settings.seed)
+        samples = (sample_shard(dataset, op, settings) for op in plan.ops)
+        return PlannedDataset(config, plan, tuple(filter(None, samples)))
     generations = retries.read(root, dataset)
     shards = [
         shard

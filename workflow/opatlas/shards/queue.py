@@ -57,7 +57,7 @@ def ticket(planned: PlannedDataset, op: OpPlan, shard: Shard, missing: Sequence[
         "fingerprint": shard.fingerprint,
         "context": shard.context.fingerprint,
         "cases": shuffled(cases, settings.seed),
-        "control": controls(op),
+        "control": [] if dataset.skipped else controls(op),
         "runtime": {"kind": "image", "image": op.runtime.image, "digest": op.runtime.digest}
         if op.runtime.image
         else {"kind": "host"},
