@@ -26,7 +26,7 @@ Outcomes = tuple[list[dict[str, Any]], list[dict[str, Any]]]
 
 @cache
 def planned_dataset(shard_minutes: float = 20.0) -> PlannedDataset:
-    return load(REPOSITORY, NAME, {"shard_minutes": shard_minutes})
+    return load(REPOSITORY, NAME, {"shard_minutes": shard_minutes, "audit_share": 0})
 
 
 def row(case_id: str, **values: Any) -> dict[str, Any]:

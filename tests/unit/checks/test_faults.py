@@ -197,7 +197,7 @@ def test_a_stale_image_digest(good: Evidence) -> None:
 @pytest.fixture(scope="session")
 def on_gpu() -> Any:
     """A planned dataset of a GPU platform, cut down."""
-    cut = {"subset": "few", "limit": 150, "ops": "gemm,attention_generation"}
+    cut = {"audit_share": 0, "subset": "few", "limit": 150, "ops": "gemm,attention_generation"}
     return load_dataset(REPOSITORY, "torch/2.11.0/sm90@few", cut)
 
 
