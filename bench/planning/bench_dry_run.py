@@ -2,8 +2,9 @@
 
     python bench/planning/bench_dry_run.py [--runs 3]
 
-The dataset is vLLM's plan for SM90 with a runner for every op (the stub backend of the tests under another
-name), in a temporary copy of the project. Prints wall seconds and peak memory of each run, and what was planned.
+The dataset is vLLM's plan for SM90 with a runner for every op (the stub backend of the tests under that
+name), in a temporary copy of the project. Prints wall seconds and peak memory of each run, and what was
+planned.
 """
 
 from __future__ import annotations

@@ -183,9 +183,10 @@ def _subset(top: Section) -> Subset | None:
 
 
 def _words(top: Section, key: str) -> tuple[str, ...]:
-    if key not in top:
+    text = top.text(key, None)
+    if text is None:
         return ()
-    words = tuple(word.strip() for word in top.text(key).split(",") if word.strip())
+    words = tuple(word.strip() for word in text.split(",") if word.strip())
     if not words:
         top.wrong(key, "expected a comma-separated list, found nothing")
     return words
