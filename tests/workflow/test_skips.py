@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from support.project import TARGET, Project
+from support.project import STUB, TARGET, Project
 
 SKIPS = """
 - backend: stub
@@ -87,6 +87,8 @@ def test_entries_are_tried_on_the_hardware_and_nothing_else_is_measured(
     fresh.make()
     assert not [row for row in table(fresh, "gemm_perf") if row["n"] == 640 and row["m"] >= 64]
     assert not table(fresh, "failures")
+    assert "/k-" in fresh.opatlas("gc", STUB).stdout
+    assert "/k-" not in fresh.opatlas("gc", STUB, f"{STUB}.skips").stdout
     fresh.edit("cases/skips.yaml", SKIPS, "")
     measured = fresh.measured()
     fresh.make()

@@ -72,7 +72,7 @@ def _judge(root: Path, skips: Mapping[str, Skip], sampled: PlannedDataset, op: O
         if not op.runner:
             verdict, because = CANNOT_SAY, f"{sampled.dataset.backend} has no runner of {op.op.name}"
         elif not outcomes:
-            verdict, because = CANNOT_SAY, "without it no case would be planned: other rules speak of all"
+            verdict, because = CANNOT_SAY, "nothing to try: other rules leave out all of its cases too"
         else:
             verdict, because = weigh(skip.why, list(outcomes.values()))
         yield Judged(
