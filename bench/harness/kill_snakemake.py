@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
+from opatlas.errors import UserError  # noqa: E402
 from opatlas.harness import journal, linux  # noqa: E402
 from opatlas.shards import file  # noqa: E402
 from support.project import TARGET, Project, copy_project  # noqa: E402
@@ -120,17 +121,22 @@ def faults(project: Project, shards: dict[str, int], targets: list[str], rows: R
     """What is wrong with a project that should be complete."""
     wrong = []
     for path, cases in shards.items():
-        shard = file.read(project.root / path)
+        try:
+            shard = file.read(project.root / path)
+        except UserError as error:
+            wrong.append(str(error))
+            continue
         ids = Counter(row["case_id"] for row in shard.rows.to_pylist())
         if len(ids) != cases or set(ids.values()) != {1} or shard.failures.num_rows:
             wrong.append(f"{path} has {ids.total()} rows of {len(ids)} cases, not of {cases}")
         for row in shard.rows.to_pylist():
             if rows[row["case_id"]] != row["attempt"]:
                 wrong.append(f"{row['case_id']} in {path} is not the row that was finished first")
+    log = (project.root / "snakemake.log").read_text()
     again = project.snakemake(*targets)
     if again.returncode or again.jobs:
-        wrong.append(f"snakemake finds more to do: {again.output[-2000:]}")
-    return wrong
+        wrong.append(f"snakemake finds more to do: {again.jobs}")
+    return [*wrong, log] if wrong else []
 
 
 def main() -> int:
