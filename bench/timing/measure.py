@@ -2,8 +2,8 @@
 
     python bench/timing/measure.py cases.csv --order 1 --out run1.csv [--spans] [--sustained]
 
-`--spans` adds CUPTI's own figure for each case, from the same call right after it was measured; the
-break-down of the time is then of no use. A case that yields no row is written with its failure.
+`--spans` adds CUPTI's own figure for each case, from the same graphs right after they were measured;
+the break-down of the time is then of no use. A case that yields no row is written with its failure.
 """
 
 from __future__ import annotations
@@ -88,12 +88,10 @@ def measure(device: Any, backend: str, row: dict[str, str], spans: bool) -> dict
         device.check_alone()
         built = runner.build(case, device)
         call = runner.call(built, case, device)
-        measured = device.measure(call)
+        measured, traced = device.cross_check(call) if spans else (device.measure(call), [])
         device.synchronize()
         seconds = time.perf_counter() - begin
         source = runner.kernel_source(built, case)
-        traced = spans and measured.timing_method == "cuda_graph"
-        span = median(device.spans(call)) if traced else None
     except Exception as error:
         return {**row, "failure": f"{type(error).__name__}: {error}".partition("\n")[0][:300]}
     finally:
@@ -106,7 +104,7 @@ def measure(device: Any, backend: str, row: dict[str, str], spans: bool) -> dict
         "kernels_per_call": len(measured.kernels),
         "kernel": (measured.kernels or ("",))[0][:100],
         "seconds": round(seconds, 5),
-        "spans_ms": span,
+        "spans_ms": median(traced) if traced else None,
     }  # fmt: skip
 
 

@@ -87,6 +87,9 @@ def _serve(channel: Channel, streams: int) -> None:
         traceback.print_exc()
         what = (str(error).splitlines() or [""])[0]
         raise proofs.Refused(f"the worker cannot start: {type(error).__name__}: {what}") from None
+    # What start-up left behind stays anyway; going through it at every build would take tens of ms.
+    gc.collect()
+    gc.freeze()
     while (message := channel.receive())["type"] == "case":
         _restore(streams)
         channel.send(**cases.outcome(message))

@@ -125,14 +125,24 @@ class CudaDevice:
         finally:
             self._pool.rewind()
 
-    def spans(self, call: Call, bursts: int = 5) -> list[float]:
-        """CUPTI's first start to last end of each call in some bursts, in ms; at full clock if any was.
+    def cross_check(self, call: Call, bursts: int = 5) -> tuple[Measurement, list[float]]:
+        """Measures the call, then lets another clock time the very same graphs.
 
-        The cross-check of a latency: the same graphs of the same calls, timed by another clock.
-        NotCaptured where there are no graphs.
+        The list holds CUPTI's first start to last end of each call in some bursts, in ms; of bursts at
+        full clock if there was any, and empty where the call was not captured.
         """
-        call_s, rotation = self._size(call)
-        work = self._captured(call, rotation, call_s)
+        spans: list[float] = []
+
+        def look(work: Work, call_s: float) -> None:
+            spans.extend(self._spans(work, call_s, bursts))
+
+        try:
+            with undisturbed():
+                return self._measure(call, look), spans
+        finally:
+            self._pool.rewind()
+
+    def _spans(self, work: Work, call_s: float, bursts: int) -> list[float]:
         least = self.settings.clock_floor * self._timer.nominal_clock
         taken: list[Burst] = []
 
@@ -148,10 +158,7 @@ class CudaDevice:
                 if sum(b.clock_before >= least for b in taken) == bursts:
                     break
 
-        try:
-            pieces = record(run)
-        finally:
-            work.release()
+        pieces = record(run)
         good = [burst.clock_before >= least for burst in taken]
         return [
             span(activities[start : start + len(work.kernels)]) * 1e-6
@@ -160,7 +167,10 @@ class CudaDevice:
             for start in range(work.lead_kernels, len(activities), len(work.kernels))
         ]
 
-    def _measure(self, call: Call) -> Measurement:
+    def _measure(
+        self, call: Call, look: Callable[[Work, float], None] = lambda work, call_s: None
+    ) -> Measurement:
+        """`look` is shown captured work, and the seconds of a call, once it was measured."""
         if call.inputs == "random":
             run_guarded(lambda: call.run(0))
         call_s, rotation = self._size(call)
@@ -181,6 +191,7 @@ class CudaDevice:
                 measured = measure_work(work, self._timer, self.settings, call_s)
                 if self.settings.sustained:
                     measured = self._sustained(work, measured)
+                look(work, call_s)
             finally:
                 work.release()
         return replace(measured, notes={**notes, **measured.notes})

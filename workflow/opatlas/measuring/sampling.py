@@ -58,12 +58,10 @@ class Sampler:
     """Feed it what happened, ask it what to do.
 
     `next(now)` -> Take, Rest or Stop; then `took(sample)` for a good sample or `void(reason)` for one
-    that may not count. The first good sample after the start and after every rest is dropped: the
-    device was idle before it. From the second sample in a row at a low clock on, rests grow. A set
-    that something else throttled is thrown away once, after a pause; if it comes back throttled it
-    stays and is flagged.
-
-    `long_calls`: each call outlasts a burst, so that a sample after a rest is as good as any.
+    that may not count. The first good sample after the start and after every rest is dropped, since the
+    device was idle before it, unless `long_calls`: each call outlasts a burst. From the second sample in
+    a row at a low clock on, rests grow. A set that something else throttled is thrown away once, after a
+    pause; if it comes back throttled it stays and is flagged.
     """
 
     settings: Settings
@@ -78,11 +76,12 @@ class Sampler:
     """Whether waiting for the nominal clock has been given up."""
     _rest_s: float = 0.0
     _in_a_row: dict[str, int] = field(default_factory=dict)
-    _drop: bool = True
-    _next_look: int = 0
+    _drop: bool = field(init=False)
+    _next_look: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._next_look = self.settings.min_samples
+        self._drop = not self.long_calls
 
     def next(self, now: float) -> Take | Rest | Stop:
         if self._rest_s:
@@ -97,7 +96,7 @@ class Sampler:
             self.repeats += 1
             self.samples.clear()
             self._next_look = self.settings.min_samples
-            self._drop = True
+            self._drop = not self.long_calls
             return Rest(self.settings.pause_s)
         return Stop(reason)
 
