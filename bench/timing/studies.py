@@ -33,6 +33,21 @@ from opatlas.ops.gemm.case import Case
 from opatlas.ops.ids import parse_id
 
 MB = 10**6
+READ = """
+extern "C" __global__ void read(const float4* __restrict__ x, float* sums, int n) {
+    float sum = 0;
+    int threads = gridDim.x * blockDim.x, thread = blockIdx.x * blockDim.x + threadIdx.x, i = thread;
+    for (; i + 3 * threads < n; i += 4 * threads) {
+        float4 a = x[i], b = x[i + threads], c = x[i + 2 * threads], d = x[i + 3 * threads];
+        sum += a.x + a.y + a.z + a.w + b.x + b.y + b.z + b.w;
+        sum += c.x + c.y + c.z + c.w + d.x + d.y + d.z + d.w;
+    }
+    for (; i < n; i += threads) sum += x[i].x + x[i].y + x[i].z + x[i].w;
+    sums[thread] = sum;
+}
+"""
+"""Reads memory and does next to nothing else: what a decode kernel could reach at best."""
+
 COUNTS = (6, 10, 15, 30, 100)
 MOST_SECONDS = 2.0
 
@@ -63,10 +78,21 @@ def ceilings(device: CudaDevice) -> Iterable[Sequence[Any]]:
         gbs = 2 * size / row.latency * 1e-6
         yield f"copy of {size // MB} MB", row.latency, f"{gbs:.0f} GB/s read and written", row.sm_clock_mhz
 
-    source = device.normal((1024 * MB,), torch.float32)
-    row = device.measure(Call(lambda i: source.sum()))
-    device.reset()
-    yield "read of 4096 MB", row.latency, f"{4096 * MB / row.latency * 1e-6:.0f} GB/s read", row.sm_clock_mhz
+    read = torch.cuda._compile_kernel(READ, "read")
+    for size in (4096 * MB, 8192 * MB):
+        source = device.normal((size // 4,), torch.float32)
+        for blocks in (528, 16896):
+            sums = torch.empty(blocks * 256, device=device.torch_device)
+
+            def run(i: int, s: Any = source, t: Any = sums, grid: int = blocks) -> Any:
+                read((grid, 1, 1), (256, 1, 1), (s, t, s.numel() // 4))
+                return t
+
+            row = device.measure(Call(run))
+            gbs = size / row.latency * 1e-6
+            what = f"read of {size // MB} MB in {blocks} blocks"
+            yield what, row.latency, f"{gbs:.0f} GB/s read", row.sm_clock_mhz
+        device.reset()
 
 
 def cold(device: CudaDevice) -> Iterable[Sequence[Any]]:
