@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
 from pathlib import Path
 
 from opatlas.errors import UserError
+
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def disk_error(path: Path | str, error: OSError) -> UserError:
+    """The one message for a file that cannot be written."""
+    what = "the disk is full" if error.errno in NO_SPACE else f"cannot be written: {error.strerror}"
+    return UserError(f"{path}: {what}; what is finished so far is kept, mend this and run again")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -26,7 +35,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from None
+        raise disk_error(path, error) from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -75,4 +84,4 @@ def swap_in(folder: Path, link: Path) -> None:
         sync_folder(link.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(f"{link}: cannot be written: {error.strerror}") from None
+        raise disk_error(link, error) from None

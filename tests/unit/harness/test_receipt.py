@@ -44,7 +44,7 @@ def test_a_disk_that_is_full_leaves_the_old_receipt(measured, monkeypatch):
     def full(fd):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(receipt.os, "fsync", full)
+    monkeypatch.setattr("opatlas.files.os.fsync", full)
     with pytest.raises(UserError, match="the disk is full"):
         receipt.write(load(measured.ticket), measured.read())
     assert measured.receipt.read_bytes() == before

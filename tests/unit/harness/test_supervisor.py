@@ -321,7 +321,7 @@ def test_a_full_disk_ends_with_one_line_and_a_valid_journal(shard):
     process = shard.start("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))")
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert "the disk is full; what is measured so far is kept, free some space" in errors
+    assert "the disk is full; what is finished so far is kept, mend this and run again" in errors
     assert errors.count("\n") == 1
     finished = set(shard.outcomes())
     assert 0 < len(finished) < 40

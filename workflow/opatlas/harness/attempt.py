@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from opatlas.errors import UserError
+from opatlas.files import disk_error
 from opatlas.harness import environment, journal
 from opatlas.harness.failures import DISK_FULL, Failure
 from opatlas.harness.journal import Journals, Record
@@ -131,7 +132,7 @@ class Attempt:
         """UserError when the disk is full without what a case put there: then no case is to blame."""
         self._replace()
         if shutil.disk_usage(self._folder).free < LEAST_SPACE:
-            raise journal.disk_error(self._folder, OSError(errno.ENOSPC, "no space"))
+            raise disk_error(self._folder, OSError(errno.ENOSPC, "no space"))
 
     def _replace(self) -> None:
         self._previous = None

@@ -7,8 +7,9 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
+from opatlas.files import NO_SPACE
 from opatlas.harness import failures
-from opatlas.harness.failures import MESSAGE_LIMIT, NO_SPACE, TEXT_LIMIT, Failure, clip
+from opatlas.harness.failures import MESSAGE_LIMIT, TEXT_LIMIT, Failure, clip
 from opatlas.measuring.errors import InvalidMeasurement, KernelLimit, Unsupported
 
 # Codes of cudaError_t (CUDA Runtime API, 'Data types used by CUDA Runtime'): the first says that memory ran

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
@@ -39,7 +38,6 @@ BUILD = "build"
 MEASURE = "measure"
 AFTER = "after"
 
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 MESSAGE_LIMIT = 4_000
 TEXT_LIMIT = 16_000

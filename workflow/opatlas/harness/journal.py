@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opatlas.errors import UserError
-from opatlas.harness.failures import BEFORE, CUDA_FATAL, NO_SPACE
+from opatlas.files import disk_error, sync_folder
+from opatlas.harness.failures import BEFORE, CUDA_FATAL
 from opatlas.harness.ticket import SUFFIX, Key
 
 FORMAT = 1
@@ -66,21 +66,6 @@ class Writer:
 
     def close(self) -> None:
         os.close(self._fd)
-
-
-def disk_error(path: Path | str, error: OSError) -> UserError:
-    """The one message for a file that can't be written; finished cases stay in their journals."""
-    what = "the disk is full" if error.errno in NO_SPACE else f"cannot write: {error.strerror}"
-    return UserError(f"{path}: {what}; what is measured so far is kept, free some space and run again")
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

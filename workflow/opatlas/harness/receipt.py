@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from opatlas.files import write_atomically
 from opatlas.harness import journal
 from opatlas.harness.ticket import Ticket
 
@@ -37,7 +37,7 @@ def write(ticket: Ticket, journals: journal.Journals) -> None:
             for name in journals.attempts
         ],
     }
-    _replace(ticket.receipt, json.dumps(document, indent=1).encode() + b"\n")
+    write_atomically(ticket.receipt, json.dumps(document, indent=1).encode() + b"\n")
 
 
 def _files(folder: Path, attempt: str) -> dict[str, Any]:
@@ -52,17 +52,3 @@ def _files(folder: Path, attempt: str) -> dict[str, Any]:
             "sha256": hashlib.sha256(content).hexdigest(),
         }
     return entry
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        journal.sync_folder(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise journal.disk_error(path, error) from None

@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 from opatlas.errors import UserError
+from opatlas.files import disk_error
 from opatlas.harness import environment, journal, linux, receipt, signals
 from opatlas.harness.attempt import Attempt
-from opatlas.harness.journal import Journals, disk_error
+from opatlas.harness.journal import Journals
 from opatlas.harness.ticket import Ticket, TicketCase, load
 
 EXIT_REFUSED = 1

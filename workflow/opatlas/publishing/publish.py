@@ -18,7 +18,7 @@ from opatlas.checks.finding import BLOCKING
 from opatlas.checks.run import RESULT as CHECKS
 from opatlas.config.datasets import RESULTS
 from opatlas.errors import UserError
-from opatlas.files import swap_in, sync_folder
+from opatlas.files import disk_error, swap_in, sync_folder
 from opatlas.planning.dataset import PlannedDataset
 from opatlas.publishing import collection_meta, provenance, report
 from opatlas.publishing.source import revision
@@ -125,7 +125,7 @@ def _build(place: Path, contents: Mapping[str, bytes]) -> Path:
         sync_folder(directory.parent)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise UserError(f"{directory}: cannot be written: {error.strerror}") from None
+        raise disk_error(directory, error) from None
     return directory
 
 

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parent.parent
 # What carries cases and results to and fro but cannot change how long a case takes. A worker that imports
 # anything which is neither here nor in its fingerprint refuses.
 HARNESS = frozenset(
-    {f"{PACKAGE}.errors"}
+    {f"{PACKAGE}.errors", f"{PACKAGE}.files"}
     | {
         f"{PACKAGE}.harness.{name}"
         for name in (
