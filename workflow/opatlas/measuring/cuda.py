@@ -42,6 +42,9 @@ CALIBRATION_CALLS = (8, 64)
 PLACES_SHARE = 0.03
 """Share of the memory that copies may take for the sake of more places than coldness needs."""
 
+MOST_TRACED = 100
+"""Bursts that CUPTI records at most, to stay within its buffers."""
+
 ESTIMATES = 4
 """Runs of a call to estimate its time, until the host kept ahead of one: else it seems long."""
 
@@ -125,16 +128,16 @@ class CudaDevice:
         finally:
             self._pool.rewind()
 
-    def cross_check(self, call: Call, bursts: int = 5) -> tuple[Measurement, list[float]]:
-        """Measures the call, then lets another clock time the very same graphs.
+    def cross_check(self, call: Call) -> tuple[Measurement, list[float]]:
+        """Measures the call, then lets another clock time the very same graphs, as often.
 
-        The list holds CUPTI's first start to last end of each call in some bursts, in ms; of bursts at
-        full clock if there was any, and empty where the call was not captured.
+        The list holds CUPTI's first start to last end of each call in ms; of bursts at full clock if
+        there was any, and empty where the call was not captured.
         """
         spans: list[float] = []
 
-        def look(work: Work, call_s: float) -> None:
-            spans.extend(self._spans(work, call_s, bursts))
+        def look(work: Work, call_s: float, samples: int) -> None:
+            spans.extend(self._spans(work, call_s, min(samples, MOST_TRACED)))
 
         try:
             with undisturbed():
@@ -168,9 +171,9 @@ class CudaDevice:
         ]
 
     def _measure(
-        self, call: Call, look: Callable[[Work, float], None] = lambda work, call_s: None
+        self, call: Call, look: Callable[[Work, float, int], None] = lambda work, call_s, samples: None
     ) -> Measurement:
-        """`look` is shown captured work, and the seconds of a call, once it was measured."""
+        """`look` is shown captured work, the seconds of a call, and how many samples it took."""
         if call.inputs == "random":
             run_guarded(lambda: call.run(0))
         call_s, rotation = self._size(call)
@@ -191,7 +194,7 @@ class CudaDevice:
                 measured = measure_work(work, self._timer, self.settings, call_s)
                 if self.settings.sustained:
                     measured = self._sustained(work, measured)
-                look(work, call_s)
+                look(work, call_s, measured.samples)
             finally:
                 work.release()
         return replace(measured, notes={**notes, **measured.notes})

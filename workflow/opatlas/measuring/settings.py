@@ -37,7 +37,7 @@ class Settings:
     sample_s: float = 0.0002
     burst_s: float = 0.0009
     duty: float = 0.3
-    credit_s: float = 0.04
+    credit_s: float = 0.02
     clock_floor: float = 0.988
     pause_s: float = 0.25
     sustained: bool = False
