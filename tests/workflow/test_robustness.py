@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -113,6 +114,29 @@ def test_a_lost_journal_is_measured_again_though_its_receipt_is_there(published:
         journal.unlink()
     victim.unlink()
     assert published.make().jobs == {"queue_shards": 1, "measure_shard": 1, "assemble_shard": 1}
+    assert published.dry_run().jobs == {}
+
+
+def test_a_run_that_was_killed_while_it_wrote_tickets_is_gone_on_with(published: Project) -> None:
+    """Snakemake marks what a killed job may have left; the file is whole, and nothing behind it is done."""
+    victim = published.shards()[0]
+    name = victim.relative_to(published.path("results/shards")).with_suffix("")
+
+    def lose() -> None:
+        for pattern in ("*.journal", "*.done.json"):
+            for path in (published.path("results/attempts") / name).glob(pattern):
+                path.unlink()
+        victim.unlink()
+
+    lose()
+    published.make()
+    lose()
+    queues = [path.relative_to(published.root) for path in published.path("results/queues").rglob("*.json")]
+    for path in queues:
+        mark = base64.urlsafe_b64encode(str(path).encode()).decode()
+        published.path(f".snakemake/incomplete/{mark}").write_text("{}")
+    assert published.make().jobs == {"measure_shard": 1, "assemble_shard": 1}
+    assert victim.exists()
     assert published.dry_run().jobs == {}
 
 
