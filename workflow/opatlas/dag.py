@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from snakemake.io import ancient
 
 from opatlas import lock
+from opatlas.baseline import side
 from opatlas.catalogue import load as catalogue
 from opatlas.config import datasets
 from opatlas.config.datasets import RESULTS, SKIPPED, Dataset
@@ -59,6 +60,8 @@ class Dag:
         self.workflow = workflow
         self.overrides = dict(config)
         self.config = datasets.load(self.root, self.overrides)
+        baseline = self.config.settings.baseline
+        self._baseline = side.find(self.root, baseline) if workflow.is_main_process and baseline else None
         self._planned: dict[str, PlannedDataset] = {}
         self._states: dict[str, list[ShardState]] = {}
         self._queues: dict[str, str] = {}
@@ -86,6 +89,8 @@ class Dag:
         is wanted too.
         """
         planned = self._plan(name)
+        if self._baseline:
+            self._baseline.refuse(self.root / planned.dataset.target)
         stamp = planned.dataset.target / f".dataset-{planned.fingerprint[:SHORT]}"
         return [str(stamp), *self._shards(name)]
 

@@ -4,12 +4,33 @@
 
 for dataset in dag.datasets:
     for slash in ("", "/"):
+        # With a baseline, the dataset is compared with it at every ask: so its rule has no output.
+        if dag.config.settings.baseline:
 
-        rule:
-            name:
-                f"{dataset.target}{slash}"
-            input:
-                lambda wildcards, name=dataset.name: dag.published(name),
+            rule:
+                name:
+                    f"{dataset.target}{slash}"
+                input:
+                    lambda wildcards, name=dataset.name: dag.published(name),
+                log:
+                    f"results/logs/compare/{dataset.name}.log",
+                localrule: True
+                container:
+                    dag.on_host
+                params:
+                    config=dag.overrides_json,
+                    target=dataset.target,
+                shell:
+                    "python -m opatlas compare --config {params.config:q} {params.target}"
+                    " --report {params.target}.baseline 2>&1 | tee {log}"
+
+        else:
+
+            rule:
+                name:
+                    f"{dataset.target}{slash}"
+                input:
+                    lambda wildcards, name=dataset.name: dag.published(name),
 
         rule:
             name:

@@ -11,6 +11,7 @@ COMMANDS = {
     "gc": "remove files that no dataset named needs",
     "trace": "from a row of a table to the job that measured it",
     "plan": "compare two plans: what a change adds and removes",
+    "compare": "compare a dataset with a baseline: what changed, and how surely",
     "draft": "draft a model's case file from its config.json",
     "recheck": "list what to check again when a backend's pin is raised",
     "audit": "re-derive every hash of a published dataset",

@@ -65,7 +65,11 @@ class Accepted:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """config.yaml as typed values."""
+    """config.yaml as typed values.
+
+    `overrides` are what --config says, but for `baseline`: a dataset does not depend on what it is compared
+    with.
+    """
 
     shard_minutes: float
     seed: int
@@ -75,6 +79,7 @@ class RunSettings:
     failure_share: FailureShare
     accepted: tuple[Accepted, ...]
     subset: Subset | None
+    baseline: str = ""
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def publishing(self) -> dict[str, Any]:
@@ -110,6 +115,7 @@ def load(path: Path, name: str, overrides: Mapping[str, Any], problems: Problems
     accepted = tuple(_accepted(entry) for entry in checks.records("accepted"))
     checks.done()
     subset = _subset(top)
+    baseline = top.text("baseline", "")
     top.done()
     return RunSettings(
         shard_minutes,
@@ -120,7 +126,8 @@ def load(path: Path, name: str, overrides: Mapping[str, Any], problems: Problems
         failure_share,
         accepted,
         subset,
-        dict(overrides),
+        baseline,
+        {key: value for key, value in overrides.items() if key != "baseline"},
     )
 
 
