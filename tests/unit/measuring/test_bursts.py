@@ -77,7 +77,7 @@ def device(monkeypatch):
 
 @pytest.fixture
 def timer(device):
-    return BurstTimer(Settings(credit_s=0.0), device)
+    return BurstTimer(Settings(), device)
 
 
 def test_the_clock_is_found_and_followed(device, timer):

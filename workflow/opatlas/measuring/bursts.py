@@ -57,7 +57,7 @@ class BurstTimer:
     def __init__(self, settings: Settings, nvml: Nvml) -> None:
         self._settings = settings
         self._nvml = nvml
-        self._duty = Duty(settings.duty, settings.credit_s)
+        self._duty = Duty(settings.duty)
         self._events = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
         self._block = LEAST_BLOCK_CYCLES
         self._spin_overhead_s = 0.0

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 
 class Duty:
-    """After work of t seconds the device rests for t * (1 / share - 1).
+    """After work of t seconds the device rests for t * (1 / share - 1), counted from its end.
 
-    Rest may come before the work too, up to `credit_s`: the power controller averages over far longer, so
-    what counts is the share over some tens of milliseconds. Whatever the host does while the device is
-    idle (building inputs, planning and capturing the next case) is rest.
+    Whatever the host does meanwhile (building inputs, capturing the next case) is part of the rest. Rest
+    before the work counts for nothing: with 20 ms of credit clocks dip more often, and repeats differ more.
     """
 
-    def __init__(self, share: float, credit_s: float) -> None:
+    def __init__(self, share: float) -> None:
         self._rest_per_work = 1 / share - 1
-        self._credit_s = credit_s
         self._free_at = float("-inf")
 
     def wait(self, now: float) -> float:
@@ -22,5 +20,4 @@ class Duty:
 
     def worked(self, seconds: float, now: float) -> None:
         """Notes work that ended now."""
-        owed = max(self._free_at - (now - seconds), -self._credit_s)
-        self._free_at = now + owed + seconds * self._rest_per_work
+        self._free_at = max(self._free_at, now) + seconds * self._rest_per_work

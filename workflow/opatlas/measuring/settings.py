@@ -21,8 +21,7 @@ class Settings:
     median is no measurement.
 
     Power state (GPU): one burst of work takes at most `burst_s`, if a single call is not longer, and
-    aims at `sample_s`; the device works at most `duty` of the time, for which rest of the last `credit_s`
-    before the work counts too; a sample counts only if the clock
+    aims at `sample_s`; the device works at most `duty` of the time; a sample counts only if the clock
     before it was at least `clock_floor` of the nominal one. A throttled sample set is repeated after
     `pause_s`. `sustained` adds the latency after `sustained_s` of uninterrupted work.
 
@@ -37,7 +36,6 @@ class Settings:
     sample_s: float = 0.0002
     burst_s: float = 0.0009
     duty: float = 0.3
-    credit_s: float = 0.02
     clock_floor: float = 0.988
     pause_s: float = 0.25
     sustained: bool = False
