@@ -108,3 +108,6 @@ def test_limit_draws_by_the_printed_seed(fresh: Project) -> None:
     assert "7 cases" in run.stdout
     smoke = fresh.dry_run(f"{TARGET}@smoke", "--config", "subset=smoke", "smoke=true")
     assert "16 cases" in smoke.stdout
+    each = fresh.dry_run(f"{TARGET}@each", "--config", "subset=each", "limit_per_op=3")
+    assert "drawn with seed 1" in each.stdout
+    assert "12 cases" in each.stdout

@@ -45,6 +45,7 @@ class Subset:
     cases: tuple[Condition, ...] = ()
     limit: int | None = None
     smoke: bool = False
+    limit_per_op: int | None = None
 
 
 @dataclass(frozen=True)
@@ -176,8 +177,9 @@ def _subset(top: Section) -> Subset | None:
     ops, models = _words(top, "ops"), _words(top, "models")
     conditions = tuple(_conditions(top, _words(top, "cases")))
     limit = top.integer("limit", None, minimum=1)
+    limit_per_op = top.integer("limit_per_op", None, minimum=1)
     smoke = top.flag("smoke", False)
-    cuts = [key for key in ("ops", "models", "cases", "limit", "smoke") if key in top]
+    cuts = [key for key in ("ops", "models", "cases", "limit", "limit_per_op", "smoke") if key in top]
     if name is None:
         if cuts:
             top.wrong(cuts[0], f"cuts a subset: name it with subset=NAME (given: {', '.join(cuts)})")
@@ -185,8 +187,8 @@ def _subset(top: Section) -> Subset | None:
     if not SUBSET_NAME.match(name):
         top.wrong("subset", f"a name is of letters, digits, '.', '_' and '-', found {name!r}")
     if not cuts:
-        top.wrong("subset", "cuts nothing: give ops=, models=, cases=, limit= or smoke=true")
-    return Subset(name, ops, models, conditions, limit, smoke)
+        top.wrong("subset", "cuts nothing: give ops=, models=, cases=, limit=, limit_per_op= or smoke=true")
+    return Subset(name, ops, models, conditions, limit, smoke, limit_per_op)
 
 
 def _words(top: Section, key: str) -> tuple[str, ...]:

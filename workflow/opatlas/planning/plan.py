@@ -255,8 +255,8 @@ def _cut(plan: Plan, subset: Subset, catalogue: Catalogue, seed: int) -> Plan:
         if not subset.ops or op.op.name in subset.ops
     }
     by_name = {op.op.name: op for op in plan.ops}
-    if subset.smoke:
-        kept = {name: _draw({name: index}, by_name, SMOKE_CASES, seed)[name] for name, index in kept.items()}
+    if per_op := SMOKE_CASES if subset.smoke else subset.limit_per_op:
+        kept = {name: _draw({name: index}, by_name, per_op, seed)[name] for name, index in kept.items()}
     if subset.limit is not None:
         kept = _draw(kept, by_name, subset.limit, seed)
     ops = []

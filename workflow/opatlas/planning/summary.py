@@ -44,7 +44,8 @@ def text(root: Path, planned: PlannedDataset, states: Sequence[ShardState]) -> s
         lines.append(f"{sample} of the cases are measured once more at the end, as the audit sample")
     if subset := planned.dataset.subset:
         cut = sum(op.cut for op in plan.ops)
-        seed = f", drawn with seed {planned.config.settings.seed}" if subset.limit or subset.smoke else ""
+        drawn = subset.limit or subset.limit_per_op or subset.smoke
+        seed = f", drawn with seed {planned.config.settings.seed}" if drawn else ""
         lines.append(f"subset {subset.name}: {cut} cases of the whole dataset are not in it{seed}")
     return "\n".join([*lines, ""])
 
