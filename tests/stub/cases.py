@@ -49,7 +49,7 @@ def call(built: Any, case: Any, device: Any) -> Call:
             misbehave.by_name(name)(device)
         return latency(case)
 
-    return Call(run)
+    return Call(run, kernel="^flashmla" if name == "other_kernel" else "")
 
 
 def kernel_source(built: Any, case: Any) -> str:

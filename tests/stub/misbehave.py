@@ -206,6 +206,10 @@ def kernel_limit(device: Any) -> NoReturn:
     raise KernelLimit("3 x 5 = 15 > 14 (stub.py, LIMIT)")
 
 
+def other_kernel(device: Any) -> None:
+    """Runs a kernel that is not the one it asks for, see cases.py."""
+
+
 def host_bound(device: Any) -> NoReturn:
     raise InvalidMeasurement("host_bound", "the launches take longer than the kernels")
 

@@ -13,6 +13,7 @@ from opatlas.measuring.measurement import Measurement
 from opatlas.measuring.settings import Settings
 
 VERSION = "1.0.0"
+KERNEL = "fmha_v2_stub_kernel"
 
 
 def versions() -> dict[str, str]:
@@ -51,6 +52,7 @@ class StubDevice:
         latency = call.run(0)
         if not isinstance(latency, float):
             return latency
+        call.require_kernel((KERNEL,))
         return Measurement(
             latency=latency,
             latency_mad=0.0,
@@ -58,7 +60,7 @@ class StubDevice:
             samples=10,
             stop_reason="converged",
             timing_method="cpu_perf_counter",
-            kernels=("stub_kernel",),
+            kernels=(KERNEL,),
             notes={"builds": self.builds},
         )
 

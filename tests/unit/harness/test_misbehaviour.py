@@ -21,6 +21,7 @@ EXPECTED = {
     "prefix_output": ("unsupported", None),
     "kernel_limit": ("kernel_limit", None),
     "host_bound": ("invalid_measurement", "host_bound"),
+    "other_kernel": ("invalid_measurement", "wrong_kernel"),
     "contended": ("invalid_measurement", "contended"),
     "out_of_memory": ("out_of_memory", "host"),
     "device_out_of_memory": ("out_of_memory", "device"),

@@ -197,6 +197,7 @@ class CudaDevice:
                 look(work, call_s, measured.samples)
             finally:
                 work.release()
+        call.require_kernel(measured.kernels)
         return replace(measured, notes={**notes, **measured.notes})
 
     def _size(self, call: Call) -> tuple[float, Rotation]:
