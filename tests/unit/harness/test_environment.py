@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from opatlas.errors import UserError
 from opatlas.harness import environment, linux
 
 
@@ -113,3 +114,16 @@ def test_a_user_id_without_a_passwd_entry(shard):
         pytest.skip("this machine has no user namespaces")
     assert process.returncode == 0, errors
     assert "user opatlas at " in shard.log()
+
+
+def test_caches_begin_warm_where_that_is_asked_for(shard, tmp_path):
+    warm = tmp_path / "warm"
+    (warm / "deep_gemm/kernel").mkdir(parents=True)
+    (warm / "deep_gemm/kernel/kernel.cubin").write_text("compiled")
+    inner = environment.clean({"OPATLAS_WARM_CACHES": str(warm)}, False, tmp_path / "job")
+    copied = Path(inner["DG_JIT_CACHE_DIR"]) / "kernel/kernel.cubin"
+    assert copied.read_text() == "compiled"
+    copied.write_text("changed")
+    assert (warm / "deep_gemm/kernel/kernel.cubin").read_text() == "compiled"
+    with pytest.raises(UserError, match="OPATLAS_WARM_CACHES: /none is not a folder"):
+        environment.clean({"OPATLAS_WARM_CACHES": "/none"}, False, tmp_path / "job")

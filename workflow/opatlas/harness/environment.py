@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import opatlas
+from opatlas.errors import UserError
 from opatlas.harness import linux
 
 # On the host nothing else of the caller's environment reaches the worker. In an image the environment is the
@@ -62,6 +63,7 @@ FOLDERS = {
     "CUDA_CACHE_PATH": "cache/cuda",
     "FLASHINFER_WORKSPACE_BASE": "cache/flashinfer",
     "DG_JIT_CACHE_DIR": "cache/deep_gemm",
+    "TRTLLM_DG_CACHE_DIR": "cache/trtllm_deep_gemm",
     "TILELANG_CACHE_DIR": "cache/tilelang",
     "CUTE_DSL_CACHE_DIR": "cache/cute_dsl",
     "VLLM_CACHE_ROOT": "cache/vllm",
@@ -74,6 +76,8 @@ FOLDERS = {
 PREFIX = "opatlas-"
 # Names the supervisor of a worker, and of all that the worker starts.
 SUPERVISOR = "OPATLAS_SUPERVISOR"
+# Names a folder of kernels compiled before: each worker's caches begin as a copy of it.
+WARM_CACHES = "OPATLAS_WARM_CACHES"
 SECRET = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "KEY")
 
 
@@ -91,7 +95,15 @@ def clean(outer: Mapping[str, str], image: bool, folder: Path) -> dict[str, str]
         path = folder / below
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         environment[name] = str(path)
+    if warm := outer.get(WARM_CACHES):
+        _copy_caches(Path(warm), folder / "cache")
     return environment
+
+
+def _copy_caches(warm: Path, cache: Path) -> None:
+    if not warm.is_dir():
+        raise UserError(f"{WARM_CACHES}: {warm} is not a folder")
+    shutil.copytree(warm, cache, dirs_exist_ok=True)
 
 
 def recorded(environment: Mapping[str, str]) -> dict[str, str]:
