@@ -28,7 +28,7 @@ from opatlas.planning import summary
 from opatlas.planning.dataset import PlannedDataset, plan_dataset
 from opatlas.shards.quarantine import note_path
 from opatlas.shards.state import ShardState, queue_digest, states
-from opatlas.staleness.fingerprint import SHORT
+from opatlas.staleness.fingerprint import SHORT, interface_digest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -175,7 +175,19 @@ class Dag:
         planned = self._planned[name]
         earlier = planned.shards if shard in planned.repeats else ()
         queue = RESULTS / "queues" / name / f"{self._queues[name]}.json"
-        return [ancient(str(path)) for path in (queue, *(other.path for other in earlier))]
+        first = (queue, *self._interface(planned, shard.op))
+        return [ancient(str(path)) for path in (*first, *(other.path for other in earlier))]
+
+    def _interface(self, planned: PlannedDataset, op: str) -> list[Path]:
+        """The proof that the framework has what the runners use; none for a backend that declares nothing.
+
+        One for all ops of a runtime, filed under the first of them.
+        """
+        dataset = planned.dataset
+        runtime = self.config.runtime(dataset, op)
+        ops = sorted({s.op for s in planned.shards if self.config.runtime(dataset, s.op) == runtime})
+        proof = interface_digest(dataset, runtime)
+        return [RESULTS / "interface" / dataset.base / ops[0] / f"{proof}.json"] if proof else []
 
     # --- jobs ----------------------------------------------------------------------------------
 

@@ -14,6 +14,20 @@ rule queue_shards:
         " {wildcards.backend}/{wildcards.version}/{wildcards.platform} {output} > {log} 2>&1"
 
 
+# Proves that the framework still has what the runners use of it, by its sources alone: in the pinned image,
+# but where Snakemake runs, so that no device is asked for before.
+rule check_interface:
+    output:
+        "results/interface/{backend}/{version}/{platform}/{op}/{interface}.json",
+    log:
+        "results/logs/interface/{backend}/{version}/{platform}/{op}/{interface}.log",
+    localrule: True
+    container:
+        dag.container
+    shell:
+        "python3 -m opatlas.interface.check {wildcards.backend} --out {output} 2>&1 | tee {log}"
+
+
 # Runs what a ticket lists, in the pinned image, on the device. Its rows are in the journals beside the
 # receipt, which are no outputs: Snakemake would delete them when the job fails.
 rule measure_shard:

@@ -48,7 +48,7 @@ rule unknown_target:
     log:
         "results/logs/unknown_target/{target}.log",
     wildcard_constraints:
-        target=r"(?!(shards|attempts|queues|plans|tables|quarantine|logs|benchmarks)/)(?!.*/\.dataset-).+",
+        target=r"(?!(shards|attempts|queues|plans|tables|quarantine|interface|logs|benchmarks)/)(?!.*/\.dataset-).+",
     localrule: True
     container:
         dag.on_host

@@ -68,7 +68,11 @@ def unneeded(planned: Iterable[PlannedDataset]) -> Iterator[Path]:
         for kind in ("shards", "attempts"):
             folder = ROOT / RESULTS / kind / base
             yield from (path for path in sorted(folder.glob("*/*")) if path not in needed)
-        for folder in (ROOT / RESULTS / "quarantine" / base, ROOT / RESULTS / "queues" / base):
+        for folder in (
+            ROOT / RESULTS / "quarantine" / base,
+            ROOT / RESULTS / "queues" / base,
+            ROOT / RESULTS / "interface" / base,
+        ):
             yield from sorted(folder.glob("*"))
     for name, fingerprint in sorted(targets.items()):
         folder = ROOT / RESULTS / "tables" / name

@@ -13,6 +13,7 @@ from typing import Any
 from opatlas.config.datasets import Dataset
 from opatlas.config.frameworks import Runtime
 from opatlas.harness.ticket import Key
+from opatlas.interface.uses import DECLARATION
 from opatlas.measuring.settings import Settings
 from opatlas.staleness import code
 
@@ -80,3 +81,18 @@ def digest(value: Any) -> str:
     """sha256 over a JSON value in its canonical form."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def interface_digest(dataset: Dataset, runtime: Runtime | None) -> str | None:
+    """The identity of a backend's uses of its framework and of the framework's runtime; None where it
+    declares no uses."""
+    folder = code.FOLDER / "backends" / dataset.backend
+    if runtime is None or not (folder / DECLARATION).is_file():
+        return None
+    files = [*sorted(folder.glob("*.py")), *sorted((code.FOLDER / "interface").glob("*.py"))]
+    parts = {
+        "runtime": runtime.digest or host_versions(dataset.backend, dataset.version),
+        # Comments cite the framework too, so whole files count.
+        "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+    }
+    return digest(parts)[:SHORT]
