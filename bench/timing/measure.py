@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow"))
 
 from opatlas.measuring import cuda, work  # noqa: E402
 from opatlas.measuring.bursts import BurstTimer  # noqa: E402
-from opatlas.measuring.device import open_device  # noqa: E402
 from opatlas.measuring.settings import Settings  # noqa: E402
 from opatlas.measuring.statistics import median  # noqa: E402
 from opatlas.ops.ids import parse_id  # noqa: E402
@@ -120,7 +119,8 @@ def main() -> None:
     with arguments.cases.open() as file:
         rows = list(csv.DictReader(file))
     random.Random(arguments.order).shuffle(rows)
-    device = open_device(Settings(sustained=arguments.sustained), {"sm": 90})
+    runtime = importlib.import_module(f"opatlas.backends.{arguments.backend}.runtime")
+    device = runtime.device(Settings(sustained=arguments.sustained), {"sm": 90})
     device.synchronize()
     print(f"start-up {time.perf_counter() - BEGAN:.2f} s, order seed {arguments.order}")
     print(json.dumps(device.facts()))

@@ -97,9 +97,9 @@ def test_entries_are_tried_on_the_hardware_and_nothing_else_is_measured(
 
 
 def test_entries_of_ops_without_a_runner_are_named(fresh: Project) -> None:
-    target = "results/vllm/0.24.0/sm90.skips.json"
+    target = "results/trtllm/1.3.0rc20/sm90.skips.json"
     run = fresh.make(target)
     assert run.jobs == {}
     entries = json.loads(fresh.path(target).read_text(encoding="utf-8"))["entries"]
     assert {entry["verdict"] for entry in entries} == {"cannot say"}
-    assert any(entry["because"] == "vllm has no runner of gemm" for entry in entries)
+    assert any(entry["because"] == "trtllm has no runner of gemm" for entry in entries)

@@ -1,0 +1,1 @@
+"""vLLM on CUDA: each op through vLLM's own layers, as an engine with default settings builds them."""
