@@ -45,6 +45,26 @@ MISTAKES = [
     Mistake(
         "platform of another pin", no_edit, ("not pinned for the platform sm90",), "results/stub/1.0.0/sm90"
     ),
+    Mistake(
+        "a size beyond 64 bit in a model file",
+        edit("cases/models/stub.yaml", "n: [640, 1280]", f"n: [640, {2**64}]"),
+        ("cases/models/stub.yaml:", "stub/Tiny.gemm[0].n", "at most 4294967295"),
+    ),
+    Mistake(
+        "a size beyond 64 bit in a grid",
+        edit("cases/ops/gemm.yaml", "[1, 2, 3,", f"[1, 2, {2**63},"),
+        ("cases/ops/gemm.yaml:", "tokens", "at most 4294967295"),
+    ),
+    Mistake(
+        "no token in a grid",
+        edit("cases/ops/gemm.yaml", "[1, 2, 3,", "[0, 2, 3,"),
+        ("cases/ops/gemm.yaml:", "tokens", "at least 1"),
+    ),
+    Mistake(
+        "a measurement setting without end",
+        edit(CONFIG, "measure: {}", "measure: {budget_s: .inf}"),
+        (CONFIG, "measure", "budget_s"),
+    ),
     Mistake("subset not asked for", no_edit, ("subset=NAME",), f"{TARGET}@mine"),
     Mistake(
         "unquoted version", append(PINS, "\nnew:\n  0.20: {runtime: host}\n"), (PINS, "new.0.2", "in quotes")

@@ -91,3 +91,23 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         top = Section.read(path, problems, "any.yaml")
         top.text("a", None)
         top.done()
+
+
+@pytest.mark.parametrize(
+    "number", ["4294967296", str(2**63), str(2**64), str(-(2**70)), str(10**400), "0x" + "f" * 5000]
+)
+@pytest.mark.parametrize("text", ["size: {}\n", "size: [1, {}]\n"])
+def test_whole_numbers_beyond_what_tables_hold_are_refused(text: str, number: str, tmp_path: Path) -> None:
+    top, problems = section(text.format(number), tmp_path)
+    top.integers("size") if "[" in text else top.integer("size")
+    (message,) = messages(problems)
+    assert message.startswith("file.yaml:1: size: must be at most 4294967295, found ")
+    assert len(message) < 100
+
+
+@pytest.mark.parametrize("text", [".inf", "-.inf", ".nan", str(10**400)])
+def test_numbers_are_finite(text: str, tmp_path: Path) -> None:
+    top, problems = section(f"share: {text}\n", tmp_path)
+    top.number("share", above=0)
+    (message,) = [line for line in messages(problems) if "finite" in line]
+    assert message.startswith("file.yaml:1: share: must be a finite number, found ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,8 @@ from opatlas.errors import Problems, UserError
 
 T = TypeVar("T")
 REQUIRED: Any = object()
+# Consumers read the whole numbers of a table as 32 bits.
+LARGEST = 2**32 - 1
 
 
 class Mapping(dict[Any, Any]):
@@ -146,11 +149,18 @@ class Section:
         value = self._typed(key, int, "a whole number", default, 0)
         if key in self._map and minimum is not None and isinstance(value, int) and value < minimum:
             self.wrong(key, f"must be at least {minimum}, found {value}")
+        elif key in self._map and isinstance(value, int) and abs(value) > LARGEST:
+            self.wrong(key, f"must be at most {LARGEST}, found {_shown(value)}")
+            return 0
         return value
 
     def number(self, key: str, default: Any = REQUIRED, above: float | None = None) -> float:
         value: Any = self._typed(key, (int, float), "a number", default, 0.0)  # type: ignore[arg-type]
-        if key in self._map and above is not None and not value > above:
+        given = key in self._map and self._map[key] is value
+        if given and not -sys.float_info.max <= value <= sys.float_info.max:
+            self.wrong(key, f"must be a finite number, found {_shown(value)}")
+            return 0.0
+        if given and above is not None and not value > above:
             self.wrong(key, f"must be above {above:g}, found {value}")
         return value  # type: ignore[no-any-return]
 
@@ -174,6 +184,9 @@ class Section:
             if not isinstance(item, kind) or isinstance(item, bool):
                 hint = ": write it in quotes" if kind is str else ""
                 self.wrong(key, f"expected a list of {expected}, found {_kind(item)} {item!r}{hint}")
+                return []
+            if isinstance(item, int) and abs(item) > LARGEST:
+                self.wrong(key, f"must be at most {LARGEST}, found {_shown(item)}")
                 return []
         if len(set(value)) != len(value):
             twice = next(item for item in value if value.count(item) > 1)
@@ -206,6 +219,13 @@ class Section:
                 known = ", ".join(sorted(self._seen))
                 hint = f"did you mean {near[0]}?" if near else f"known keys: {known}"
                 self.wrong(key, f"is not a known key; {hint}")
+
+
+def _shown(value: float) -> str:
+    """A number in a message; one of too many digits to read by its bits."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"a number of {value.bit_length()} bits"
+    return str(value)
 
 
 def _kind(value: Any) -> str:

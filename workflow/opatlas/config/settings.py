@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
+from opatlas.config.document import LARGEST, Section, read_yaml
 from opatlas.config.document import Mapping as YamlMapping
-from opatlas.config.document import Section, read_yaml
 from opatlas.errors import Problems
 from opatlas.measuring.settings import Settings as MeasureSettings
 
@@ -157,6 +157,9 @@ def _measure(top: Section) -> MeasureSettings:
     if raw is not None and not isinstance(raw, dict):
         top.wrong("measure", f"expected a mapping of measurement settings, found {raw!r}")
         raw = {}
+    for key, value in (raw or {}).items():
+        if isinstance(value, (int, float)) and not 0 <= value <= LARGEST:
+            top.wrong("measure", f"{key}: expected a number from 0 to {LARGEST}, found {value}")
     try:
         return MeasureSettings.from_dict(dict(raw or {}))
     except (TypeError, ValueError) as error:

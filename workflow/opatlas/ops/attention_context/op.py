@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from opatlas.catalogue.models import Model
+from opatlas.catalogue.reading import sizes
 from opatlas.config.document import Section
 from opatlas.ops.attention_context.case import Case
 from opatlas.ops.attention_shapes import Shape, attended, kv_heads_column, owned, window_column
@@ -28,10 +29,10 @@ class Grid(NamedTuple):
 def read_grid(section: Section) -> Grid:
     base, budgets = section.section("base"), section.section("budgets")
     grid = Grid(
-        section.integers("batch"),
-        section.integers("isl"),
-        base.integers("heads"),
-        base.integers("kv_heads"),
+        sizes(section, "batch"),
+        sizes(section, "isl"),
+        sizes(base, "heads"),
+        sizes(base, "kv_heads"),
         base.integer("head_dim", minimum=1),
         budgets.integer("mha_tokens", minimum=1),
         budgets.integer("mha_batch", minimum=1),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opatlas.catalogue.models import Model
+from opatlas.catalogue.reading import sizes
 from opatlas.config.document import Section
 from opatlas.ops.attention_generation.case import Case
 from opatlas.ops.attention_shapes import Shape, attended, kv_heads_column, owned, window_column
@@ -31,11 +32,11 @@ class Grid(NamedTuple):
 def read_grid(section: Section) -> Grid:
     base, budgets = section.section("base"), section.section("budgets")
     grid = Grid(
-        section.integers("batch"),
-        section.integers("kv_len"),
-        base.integers("mha_heads"),
-        base.integers("gqa_heads"),
-        base.integers("kv_heads"),
+        sizes(section, "batch"),
+        sizes(section, "kv_len"),
+        sizes(base, "mha_heads"),
+        sizes(base, "gqa_heads"),
+        sizes(base, "kv_heads"),
         base.integer("head_dim", minimum=1),
         budgets.integer("mha_tokens", minimum=1),
         budgets.integer("gqa_tokens", minimum=1),

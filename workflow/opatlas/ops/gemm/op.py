@@ -7,6 +7,7 @@ from itertools import product
 from typing import NamedTuple
 
 from opatlas.catalogue.models import Model
+from opatlas.catalogue.reading import sizes
 from opatlas.config.document import Section
 from opatlas.ops.dtypes import element_bytes
 from opatlas.ops.gemm.case import Case
@@ -24,7 +25,7 @@ def read_grid(section: Section) -> Grid:
     for pair in section.records("drop_pairs"):
         pairs.add((pair.integer("n", minimum=1), pair.integer("k", minimum=1)))
         pair.done()
-    return Grid(section.integers("tokens"), section.integers("features"), pairs)
+    return Grid(sizes(section, "tokens"), sizes(section, "features"), pairs)
 
 
 def expand(grid: Grid, models: Sequence[Model], precisions: Sequence[Precision]) -> Iterator[Batch]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from opatlas.catalogue.facts.moe import Moe
 from opatlas.catalogue.models import Model
-from opatlas.catalogue.reading import precisions
+from opatlas.catalogue.reading import precisions, sizes
 from opatlas.config.document import Section
 from opatlas.ops.dtypes import ACTIVATIONS, element_bytes
 from opatlas.ops.moe.case import Case
@@ -27,10 +27,10 @@ class Grid(NamedTuple):
 
 def read_grid(section: Section) -> Grid:
     return Grid(
-        section.integers("tokens"),
-        section.integers("tp"),
-        section.integers("ep"),
-        section.integers("gpus"),
+        sizes(section, "tokens"),
+        sizes(section, "tp"),
+        sizes(section, "ep"),
+        sizes(section, "gpus"),
         section.texts("distributions"),
         precisions(section, "dtypes"),
     )
