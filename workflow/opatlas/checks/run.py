@@ -10,6 +10,7 @@ from typing import Any
 
 from opatlas.checks import (
     completeness,
+    controls,
     evidence,
     failure_share,
     foreign,
@@ -41,6 +42,7 @@ CHECKS: Mapping[str, Check] = {
     "units": units.check,
     "runtime": runtime.check,
     "failure_share": failure_share.check,
+    "controls": controls.check,
     "foreign": foreign.check,
 }
 

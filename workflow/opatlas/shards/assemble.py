@@ -23,16 +23,17 @@ def assemble(root: Path, shard: Shard) -> dict[str, Any]:
     rows: Records = []
     failures: Records = []
     attempts: dict[str, Any] = {}
-    controls: Records = []
+    controls: dict[tuple[str, int], dict[str, Any]] = {}
     for source, keys in inventory.sources(shard).items():
         if source.is_dir():
             own, lost, used = _from_journals(root, inventory.journals(source), source, keys)
-            controls += _controls(inventory.journals(source), used)
+            timed = inventory.journals(source).controls
         else:
-            own, lost, used = _from_file(source, keys)
+            own, lost, used, timed = _from_file(source, keys)
         rows += own
         failures += lost
         attempts.update(used)
+        controls |= {(control["attempt"], control["order"]): control for control in timed}
     manifest = {
         "dataset": shard.dataset.base,
         "op": shard.op,
@@ -42,7 +43,7 @@ def assemble(root: Path, shard: Shard) -> dict[str, Any]:
         "context_fingerprint": shard.context.fingerprint,
         "cases": len(shard.keys),
         "attempts": [attempts[name] for name in sorted(attempts)],
-        "controls": controls,
+        "controls": [controls[key] for key in sorted(controls) if key[0] in attempts],
     }
     return file.write(root / shard.path, rows, failures, manifest)
 
@@ -121,11 +122,7 @@ def _attempt(root: Path, folder: Path, head: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _controls(journals: Journals, used: Mapping[str, Any]) -> Records:
-    return [dict(record) for record in journals.controls if record["attempt"] in used]
-
-
-def _from_file(path: Path, keys: Sequence[Key]) -> tuple[Records, Records, dict[str, Any]]:
+def _from_file(path: Path, keys: Sequence[Key]) -> tuple[Records, Records, dict[str, Any], Records]:
     whole = file.read(path)
     wanted = set(keys)
 
@@ -134,4 +131,5 @@ def _from_file(path: Path, keys: Sequence[Key]) -> tuple[Records, Records, dict[
 
     rows, failures = chosen(whole.rows.to_pylist()), chosen(whole.failures.to_pylist())
     used = {record["attempt"] for record in (*rows, *failures)}
-    return rows, failures, {entry["id"]: entry for entry in whole.manifest["attempts"] if entry["id"] in used}
+    attempts = {entry["id"]: entry for entry in whole.manifest["attempts"] if entry["id"] in used}
+    return rows, failures, attempts, whole.manifest["controls"]
