@@ -60,7 +60,7 @@ def test_shards_from_the_future_are_merged_and_nothing_is_deleted(published: Pro
     published.path(TARGET).unlink()
     shutil.rmtree(published.path("results/tables"))
     run = published.make()
-    assert set(run.jobs) == {"merge_tables", "check_tables", "publish_dataset"}
+    assert set(run.jobs) == {"merge_tables", "publish_dataset"}
     assert published.shards() == shards
 
 

@@ -19,7 +19,7 @@ import pytest
 from support.project import GEMM_HELPER, STUB, TARGET, Project, Run
 
 MEASURE, ASSEMBLE = "measure_shard", "assemble_shard"
-TABLES = {"merge_tables": 1, "check_tables": 1, "publish_dataset": 1}
+TABLES = {"merge_tables": 1, "publish_dataset": 1}
 ATTENTION = ("attention_context", "attention_generation")
 
 

@@ -20,6 +20,7 @@ from snakemake.io import ancient
 from opatlas import lock
 from opatlas.baseline import side
 from opatlas.catalogue import load as catalogue
+from opatlas.checks import report as checks
 from opatlas.config import datasets
 from opatlas.config.datasets import RESULTS, SKIPPED, Dataset
 from opatlas.errors import UserError
@@ -29,6 +30,7 @@ from opatlas.planning.dataset import PlannedDataset, plan_dataset
 from opatlas.shards.quarantine import note_path
 from opatlas.shards.state import ShardState, queue_digest, states
 from opatlas.staleness.fingerprint import SHORT, interface_digest
+from opatlas.tables.merge import tables_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,6 +67,7 @@ class Dag:
         self._planned: dict[str, PlannedDataset] = {}
         self._states: dict[str, list[ShardState]] = {}
         self._queues: dict[str, str] = {}
+        self._checked: dict[str, tuple[int, int] | None] = {}
         self._by_shard: dict[tuple[str, str, str], ShardState] = {}
         self._lock: lock.Lock | None = None
         _use_this_python()
@@ -131,18 +134,12 @@ class Dag:
             raise UserError(f"results/{name}: no current plan has the fingerprint {wildcards.fingerprint}")
         return [ancient(str(shard.path)) for shard in planned.all_shards]
 
-    def tables(self, wildcards: Any) -> list[str]:
-        """The merged tables of a dataset, unless they are checked already."""
+    def merged(self, wildcards: Any) -> list[str]:
+        """The merged tables of a dataset, unless it is published already."""
         name = f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}"
-        folder = RESULTS / "tables" / name / wildcards.fingerprint
-        return [] if self._exists(folder / "checks.json") else [ancient(str(folder / "tables.json"))]
-
-    def checked(self, wildcards: Any) -> list[str]:
-        """The checks of a dataset, unless it is published already."""
-        name = f"{wildcards.backend}/{wildcards.version}/{wildcards.platform}"
-        checks = RESULTS / "tables" / name / wildcards.fingerprint / "checks.json"
+        tables = RESULTS / "tables" / name / wildcards.fingerprint / "tables.json"
         stamp = RESULTS / name / f".dataset-{wildcards.fingerprint}"
-        return [] if self._exists(stamp) else [ancient(str(checks))]
+        return [] if self._exists(stamp) else [ancient(str(tables))]
 
     def _exists(self, path: Path) -> bool:
         return (self.root / path).exists()
@@ -252,7 +249,12 @@ class Dag:
             self._queues[name] = queue_digest(state for state in self._states[name] if state.missing)
             for state in self._states[name]:
                 self._by_shard.setdefault((planned.dataset.base, state.shard.op, state.shard.key), state)
+            self._checked[name] = _state_of(self.root / self._checks(name))
         return self._planned[name]
+
+    def _checks(self, name: str) -> Path:
+        """Where publishing writes what checks found."""
+        return tables_folder(self._planned[name]) / checks.RESULT
 
     @functools.cached_property
     def _catalogue(self) -> catalogue.Catalogue:
@@ -275,13 +277,26 @@ class Dag:
         return self._by_shard[key]
 
     def _finish(self) -> None:
-        """At the very end: the plan of a dry run, and the lock given back."""
+        """At the very end: what checks found, or the plan of a dry run; and the lock given back."""
         if self._lock:
             self._lock.release()
+        for name, before in self._checked.items():
+            path = self._checks(name)
+            if (found := _state_of(self.root / path)) and found != before:
+                sys.stdout.write(f"\n{checks.read(self.root / path, f'results/{name}').text()}\n")
         if self._planned and self.workflow.dryrun:
             for name, planned in self._planned.items():
                 sys.stdout.write(summary.text(self.root, planned, self._states[name]))
             sys.stdout.flush()
+
+
+def _state_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file from the one that takes its place; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _use_this_python() -> None:

@@ -1,8 +1,9 @@
-# Builds the dataset's directory beside the published one and swaps it in with one rename. The stamp in it
-# carries the fingerprint; the directory itself is no output, so it never disappears before the swap.
+# Checks the tables, at each try, builds the dataset's directory beside the published one and swaps it in
+# with one rename. The stamp in it carries the fingerprint; the directory itself is no output, so it never
+# disappears before the swap.
 rule publish_dataset:
     input:
-        dag.checked,
+        dag.merged,
     output:
         "results/{backend}/{version}/{platform}/.dataset-{fingerprint}",
     log:

@@ -14,21 +14,3 @@ rule merge_tables:
     shell:
         "python -m opatlas merge --config {params.config:q}"
         " {wildcards.backend}/{wildcards.version}/{wildcards.platform} {wildcards.fingerprint} > {log} 2>&1"
-
-
-# What can be told from the tables alone: complete, unique, possible.
-rule check_tables:
-    input:
-        dag.tables,
-    output:
-        "results/tables/{backend}/{version}/{platform}/{fingerprint}/checks.json",
-    log:
-        "results/logs/checks/{backend}/{version}/{platform}-{fingerprint}.log",
-    localrule: True
-    container:
-        dag.on_host
-    params:
-        config=dag.overrides_json,
-    shell:
-        "python -m opatlas check --config {params.config:q}"
-        " {wildcards.backend}/{wildcards.version}/{wildcards.platform} {wildcards.fingerprint} 2>&1 | tee {log}"

@@ -15,9 +15,10 @@ import pytest
 from opatlas.checks import evidence
 from opatlas.checks.evidence import Evidence
 from opatlas.checks.finding import ADVISORY, BLOCKING, Finding
-from opatlas.checks.run import CHECKS, Report, check_dataset, run
+from opatlas.checks.report import Report
+from opatlas.checks.run import CHECKS, check_dataset, run
+from opatlas.config.checks import Accepted
 from opatlas.config.frameworks import Runtime
-from opatlas.config.settings import Accepted
 from opatlas.errors import UserError
 from opatlas.planning.dataset import load as load_dataset
 
@@ -110,7 +111,7 @@ def test_a_case_with_both_row_and_failure(fine_lab: Any, make_failure: Make, goo
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, -1.0])
 def test_a_latency_that_is_none(good: Evidence, value: float) -> None:
     table = change_first(good.tables[TABLE], "latency", value)
-    finding = only(found(planted(good, table), BLOCKING), "latency")
+    finding = only(found(planted(good, table), BLOCKING), "values")
     assert finding.selector == "latency"
     assert finding.count == 1
 
@@ -126,7 +127,7 @@ def test_zero_is_a_latency_where_the_op_says_so(good: Evidence) -> None:
 
 
 def test_a_spread_that_is_none(good: Evidence) -> None:
-    finding = only(found(planted(good, change_first(good.tables[TABLE], "latency_ci", -0.1))), "latency")
+    finding = only(found(planted(good, change_first(good.tables[TABLE], "latency_ci", -0.1))), "values")
     assert "latency_ci" in finding.message
 
 
@@ -293,12 +294,11 @@ def test_a_whole_group_that_fails_and_one_that_is_accepted(fine_lab: Any, make_f
     lost = evidence.load(fine_lab.planned, fine_lab.folder)
     table = "generation_attention_perf"
     assert any(f.selector == f"group={name}" and f.severity == BLOCKING for f in found(lost))
-    fine_lab.settings(
-        accepted=(
-            Accepted(table, name, "the kernel is broken upstream"),
-            Accepted(table, "other group", "was broken once"),
-        )
+    accepted = (
+        Accepted(table, name, "the kernel is broken upstream"),
+        Accepted(table, "other group", "was broken once"),
     )
+    fine_lab.settings(checks=replace(fine_lab.planned.config.settings.checks, accepted=accepted))
     accepted = found(replace(lost, planned=fine_lab.planned))
     assert [f.severity for f in accepted] == [ADVISORY, ADVISORY]
     assert "is accepted: the kernel is broken upstream" in accepted[0].message
@@ -407,7 +407,7 @@ def test_every_check_is_in_the_record_and_blocking_findings_come_first(good: Evi
     record = report.record("f" * 64)
     assert record["passed"] is False
     assert record["checks"] == list(CHECKS)
-    assert record["findings"][0]["check"] == "latency"
+    assert record["findings"][0]["check"] == "values"
     lines = report.text().splitlines()
     assert lines[0] == f"results/it: {len(CHECKS)} checks, 1 blocking and 1 advisory findings"
     assert "latency must be a finite number above zero" in lines[1]

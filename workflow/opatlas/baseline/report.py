@@ -9,7 +9,7 @@ from opatlas.baseline.compare import Comparison
 from opatlas.baseline.findings import findings
 from opatlas.baseline.ratios import Record
 from opatlas.checks.finding import Finding
-from opatlas.checks.run import lines
+from opatlas.checks.report import lines
 from opatlas.publishing import html
 from opatlas.publishing.html import Markup, element, facts, section, table
 

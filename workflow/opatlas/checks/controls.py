@@ -17,8 +17,6 @@ from opatlas.checks.evidence import Evidence
 from opatlas.checks.finding import ADVISORY, Finding, some
 
 NAME = "controls"
-# How far control cases may be from the usual ones, beyond their own noise.
-TOLERANCE = 0.03
 # A shard is compared with the others of its GPU where it has at least so many.
 LEAST_SHARDS = 3
 
@@ -40,10 +38,12 @@ class Control:
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     controls = list(_controls(evidence.record))
+    # How far they may be from the usual ones, beyond their own noise.
+    tolerance = evidence.planned.config.settings.checks.controls.tolerance
     shards = _shards(evidence.record)
-    yield from _devices(evidence.planned.dataset.name, controls, shards)
-    yield from _drifting(controls, shards)
-    yield from _odd_shards(controls, shards)
+    yield from _devices(evidence.planned.dataset.name, controls, shards, tolerance)
+    yield from _drifting(controls, shards, tolerance)
+    yield from _odd_shards(controls, shards, tolerance)
 
 
 def _controls(record: Mapping[str, Any]) -> Iterator[Control]:
@@ -74,9 +74,11 @@ def _shards(record: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def _devices(dataset: str, controls: list[Control], shards: Mapping[str, list[str]]) -> Iterator[Finding]:
+def _devices(
+    dataset: str, controls: list[Control], shards: Mapping[str, list[str]], tolerance: float
+) -> Iterator[Finding]:
     """Nodes, or single GPUs of them, whose control cases take longer or less than is usual."""
-    off = _off(controls, lambda control: control.device)
+    off = _off(controls, lambda control: control.device, tolerance)
     nodes: dict[str, set[Device]] = defaultdict(set)
     for control in controls:
         nodes[control.device[0]].add(control.device)
@@ -105,7 +107,9 @@ def _slow(dataset: str, kind: str, name: str, ratio: float, held: list[str]) -> 
     return Finding(NAME, ADVISORY, "", message, advice, selector, len(held), some(held))
 
 
-def _drifting(controls: list[Control], shards: Mapping[str, list[str]]) -> Iterator[Finding]:
+def _drifting(
+    controls: list[Control], shards: Mapping[str, list[str]], tolerance: float
+) -> Iterator[Finding]:
     """Shards whose last control cases take another time than their first."""
     pairs: dict[str, list[tuple[Control, Control]]] = defaultdict(list)
     firsts = {(c.attempt, c.case): c for c in controls if c.when == "first"}
@@ -116,7 +120,7 @@ def _drifting(controls: list[Control], shards: Mapping[str, list[str]]) -> Itera
     for attempt, both in pairs.items():
         ratio = median(last.latency / first.latency for first, last in both)
         unsure = median(last.half + first.half for first, last in both)
-        if abs(ratio - 1) - unsure > TOLERANCE:
+        if abs(ratio - 1) - unsure > tolerance:
             drifts[attempt] = ratio
     if drifts:
         node = {control.attempt: control.device[0] for control in controls}
@@ -132,7 +136,9 @@ def _drifting(controls: list[Control], shards: Mapping[str, list[str]]) -> Itera
         yield Finding(NAME, ADVISORY, "", message, advice, "shard", len(drifts), some(lines))
 
 
-def _odd_shards(controls: list[Control], shards: Mapping[str, list[str]]) -> Iterator[Finding]:
+def _odd_shards(
+    controls: list[Control], shards: Mapping[str, list[str]], tolerance: float
+) -> Iterator[Finding]:
     """Shards whose control cases differ from those of the other shards of their GPU."""
     by_device: dict[tuple[Device, str], list[Control]] = defaultdict(list)
     for control in controls:
@@ -141,7 +147,7 @@ def _odd_shards(controls: list[Control], shards: Mapping[str, list[str]]) -> Ite
     for (device, _), own in sorted(by_device.items(), key=str):
         if len({control.attempt for control in own}) < LEAST_SHARDS:
             continue
-        for attempt, ratio in sorted(_off(own, lambda control: control.attempt).items()):
+        for attempt, ratio in sorted(_off(own, lambda control: control.attempt, tolerance).items()):
             lines.append(f"{', '.join(shards.get(attempt, [attempt]))}: {_percent(ratio)} on {device[0]}")
     if lines:
         message = "control cases of shards take another time than those of other shards of the same GPU"
@@ -149,7 +155,7 @@ def _odd_shards(controls: list[Control], shards: Mapping[str, list[str]]) -> Ite
         yield Finding(NAME, ADVISORY, "", message, advice, "shard", len(lines), some(lines))
 
 
-def _off(controls: list[Control], group: Callable[[Control], Any]) -> dict[Any, float]:
+def _off(controls: list[Control], group: Callable[[Control], Any], tolerance: float) -> dict[Any, float]:
     """Group -> its times over the usual ones, where they are further apart than the tolerance and noise.
 
     The usual time of a case is the lower median over the groups, so of two the faster one: a device may
@@ -169,7 +175,7 @@ def _off(controls: list[Control], group: Callable[[Control], Any]) -> dict[Any, 
     found = {}
     for name, pairs in ratios.items():
         ratio, unsure = (median(values) for values in zip(*pairs, strict=True))
-        if abs(ratio - 1) - unsure > TOLERANCE:
+        if abs(ratio - 1) - unsure > tolerance:
             found[name] = ratio
     return found
 

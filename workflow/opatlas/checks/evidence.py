@@ -9,14 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from opatlas.config.platforms import Peaks
 from opatlas.errors import UserError
-from opatlas.ops.spec import Array
+from opatlas.ops.spec import Array, Work
 from opatlas.planning.dataset import PlannedDataset
 from opatlas.planning.plan import OpPlan
+from opatlas.tables import sources
 from opatlas.tables.canonical import content_hash, differences
 from opatlas.tables.merge import FAILURES, RECORD, by_table
 from opatlas.tables.schema import failures_schema, table_schema
@@ -35,15 +38,48 @@ class OpRows:
     rows: pa.Table
     place: Array
     failed: Array
+    peaks: Peaks
 
     def column(self, name: str) -> Array:
-        """A column as numpy values; nulls of numbers are NaN."""
+        """A column of numbers as numpy values; nulls are NaN."""
         values: Array = self.rows[name].to_numpy()
         return values
+
+    def codes(self, name: str) -> tuple[Array, list[Any]]:
+        """A number for each row, equal for equal values of a column, and the value of each number."""
+        coded = self.rows[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        return coded.indices.to_numpy(), coded.dictionary.to_pylist()
 
     def ids(self, chosen: Array) -> list[str]:
         """The case ids of the rows that `chosen` (a mask) names."""
         return self.rows["case_id"].filter(pa.array(chosen)).to_pylist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def latency_ms(self) -> Array | None:
+        """The rows' latencies; None where the table has other times."""
+        return self.column("latency") if ("latency", "ms") in self.op.op.table.measured else None
+
+    @cached_property
+    def work_ms(self) -> Array:
+        """The time that each row's work takes at the platform's ceilings; bytes alone without one of FLOP."""
+        return self._at_ceilings[self.place]
+
+    @cached_property
+    def least_ms(self) -> Array:
+        """The time below which no row can be: that of the work that is certain."""
+        certain: Array = self.op.work.certain * self._at_ceilings
+        return certain[self.place]
+
+    @cached_property
+    def _at_ceilings(self) -> Array:
+        return work_ms(self.op.work, self.op.columns[self.op.op.dtype], self.peaks)
+
+
+def work_ms(work: Work, dtypes: Array, peaks: Peaks) -> Array:
+    """The time that work takes at the ceilings of each case's precision."""
+    peak = np.array([peaks.flops.get(dtype, np.inf) for dtype in dtypes])
+    seconds: Array = np.maximum(work.flops / peak, work.moved_bytes / peaks.bytes_per_s)
+    return 1e3 * seconds
 
 
 @dataclass(frozen=True)
@@ -63,23 +99,38 @@ class Evidence:
     def ops(self) -> tuple[OpRows, ...]:
         """The rows of each op whose table can be read."""
         return tuple(
-            _op_rows(name, op, self.tables[name], self.failures)
+            _op_rows(name, op, self.tables[name], self.failures, self.planned.dataset.platform.peaks)
             for name, ops in by_table(self.planned).items()
             if name in self.tables
             for op in ops
         )
 
 
-def _op_rows(name: str, op: OpPlan, table: pa.Table, failures: pa.Table) -> OpRows:
+def _op_rows(name: str, op: OpPlan, table: pa.Table, failures: pa.Table, peaks: Peaks) -> OpRows:
     ids = pa.array(op.ids, pa.string())
     place, failed = (pc.index_in(own["case_id"], value_set=ids) for own in (table, failures))
     rows = table if place.null_count == 0 else table.filter(place.is_valid())
-    return OpRows(name, op, rows, place.drop_null().to_numpy(), failed.drop_null().to_numpy())
+    return OpRows(name, op, rows, place.drop_null().to_numpy(), failed.drop_null().to_numpy(), peaks)
 
 
 def load(planned: PlannedDataset, folder: Path) -> Evidence:
     """Reads what merge wrote; UserError when it was made of another plan, or when its record is gone."""
-    record = read_record(planned, folder)
+    return _load(planned, folder, read_record(planned, folder))
+
+
+def load_published(planned: PlannedDataset, root: Path, record: Mapping[str, Any]) -> Evidence:
+    """Reads a published dataset; `record` is its provenance. UserError when it was made of another plan."""
+    target = planned.dataset.target
+    if record["fingerprint"] != planned.fingerprint:
+        raise UserError(
+            f"{target}: was published of another plan than today's; snakemake {target} makes it anew, "
+            f"snakemake {target}.audit.json says what differs"
+        )
+    foreign = [f"{path}: {what}" for path, what in sources.foreign(planned, root)]
+    return _load(planned, root / target, {**record, "foreign": foreign})
+
+
+def _load(planned: PlannedDataset, folder: Path, record: Mapping[str, Any]) -> Evidence:
     wanted = {name: table_schema(ops[0].op.table) for name, ops in by_table(planned).items()}
     wanted[FAILURES] = failures_schema()
     tables: dict[str, pa.Table] = {}

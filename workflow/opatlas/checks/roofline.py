@@ -4,43 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from opatlas.checks.evidence import Evidence, OpRows
 from opatlas.checks.finding import ADVISORY, BLOCKING, Finding, some
-from opatlas.config.platforms import Peaks
-from opatlas.ops.spec import Array
+
+NAME = "roofline"
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
     platform = evidence.planned.dataset.platform
+    tolerance = evidence.planned.config.settings.checks.roofline.tolerance
     for own in evidence.ops:
-        dtypes = own.op.columns[own.op.op.dtype]
-        unknown = sorted(set(dtypes) - platform.peaks.flops.keys())
+        unknown = sorted(set(_dtypes(own)) - platform.peaks.flops.keys())
         if unknown:
             message = f"no FLOP ceiling for {', '.join(unknown)}"
             advice = f"add it to config/platforms.yaml: {platform.name}.peaks.tflops"
-            yield Finding("roofline", ADVISORY, own.table, message, advice, f"op={own.op.op.name}")
-        latency = own.column("latency") if "latency" in own.rows.column_names else None
-        if latency is None:
+            yield Finding(NAME, ADVISORY, own.table, message, advice, f"op={own.op.op.name}")
+        if own.latency_ms is None:
             continue
-        least = shortest_ms(own, platform.peaks)
-        fast = latency < least
+        fast = own.latency_ms * (1 + tolerance) < own.least_ms
         if fast.any():
             cases = own.ids(fast)
-            facts = zip(cases, latency[fast], least[fast], strict=True)
+            facts = zip(cases, own.latency_ms[fast], own.least_ms[fast], strict=True)
             examples = some(f"{case}: {ms:.3g} ms, at least {floor:.3g} ms" for case, ms, floor in facts)
             message = "rows are faster than the hardware can be"
             advice = f"the timing, the work model of {own.op.op.name} or the platform's peaks are wrong"
             severity = ADVISORY if platform.sm is None else BLOCKING
-            yield Finding("roofline", severity, own.table, message, advice, "latency", len(cases), examples)
+            yield Finding(NAME, severity, own.table, message, advice, "latency", len(cases), examples)
 
 
-def shortest_ms(own: OpRows, peaks: Peaks) -> Array:
-    """The time in ms below which no row of an op can be; a precision without a ceiling counts bytes alone."""
-    work = own.op.work
-    dtypes = own.op.columns[own.op.op.dtype]
-    peak = np.array([peaks.flops.get(dtype, np.inf) for dtype in dtypes])
-    seconds = work.certain * np.maximum(work.flops / peak, work.moved_bytes / peaks.bytes_per_s)
-    least: Array = 1e3 * seconds[own.place]
-    return least
+def _dtypes(own: OpRows) -> set[str]:
+    """The precisions that select a FLOP ceiling."""
+    at = own.op.op.fields.index(own.op.op.dtype)
+    values = own.op.rows.values[at]
+    return {values[code] for code in set(own.op.rows.codes[at].tolist())}

@@ -52,10 +52,10 @@ def public(version: str) -> str | None:
 def _differing(own: OpRows, column: str, wanted: Any) -> Iterator[Finding]:
     if column not in own.rows.column_names:
         return
-    strange = [value for value in own.rows[column].unique().to_pylist() if value != wanted]
+    codes, values = own.codes(column)
+    strange = [code for code, value in enumerate(values) if value != wanted]
     if strange:
-        wrong = np.isin(own.column(column).astype(str), [str(value) for value in strange])
-        found = ", ".join(sorted(map(str, strange)))
+        found = ", ".join(sorted(str(values[code]) for code in strange))
         message = f"{column} is {found} and must be {wanted}"
-        cases = own.ids(wrong)
+        cases = own.ids(np.isin(codes, strange))
         yield Finding(NAME, BLOCKING, own.table, message, ADVICE, column, len(cases), some(cases))

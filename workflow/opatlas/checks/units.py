@@ -5,35 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 
 from opatlas.checks.evidence import Evidence
 from opatlas.checks.finding import BLOCKING, Finding
-from opatlas.checks.roofline import shortest_ms
 
-# A call's time where its work is next to nothing, in ms; what shards differ by for good reasons is far
-# less than FACTOR, and a unit mistaken is a factor of 1000.
+# A call's time where its work is next to nothing.
 IDLE_MS = 0.005
-FACTOR = 100.0
-LEAST_SHARDS = 3
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    peaks = evidence.planned.dataset.platform.peaks
+    limits = evidence.planned.config.settings.checks.units
     for own in evidence.ops:
-        if "latency" not in own.rows.column_names:
+        if own.latency_ms is None:
             continue
-        relative = own.column("latency") / (IDLE_MS + shortest_ms(own, peaks))
+        relative = own.latency_ms / (IDLE_MS + own.least_ms)
         usable = np.isfinite(relative) & (relative > 0)
-        relative, shards = relative[usable], own.column("shard")[usable]
-        medians = {shard: float(np.median(relative[shards == shard])) for shard in sorted(set(shards))}
-        if len(medians) < LEAST_SHARDS:
+        codes, names = own.codes("shard")
+        shards = pd.Series(relative[usable]).groupby(codes[usable]).agg(["median", "size"])
+        if len(shards) < limits.shards:
             continue
-        usual = float(np.median(list(medians.values())))
-        for shard, median in medians.items():
+        usual = float(shards["median"].median())
+        for code, median, count in shards.itertuples():
             factor = max(median / usual, usual / median)
-            if factor >= FACTOR:
+            if factor >= limits.factor:
                 side = "slower" if median > usual else "faster"
                 message = f"times are {factor:.0f} times {side} for their work than those of other shards"
                 advice = "a unit is mistaken, or the node is sick: measure the shard again"
-                count = int((shards == shard).sum())
-                yield Finding("units", BLOCKING, own.table, message, advice, f"shard={shard}", count)
+                yield Finding("units", BLOCKING, own.table, message, advice, f"shard={names[code]}", count)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from opatlas.config import checks
+from opatlas.config.checks import Checks
 from opatlas.config.document import LARGEST, Section, read_yaml
 from opatlas.config.document import Mapping as YamlMapping
 from opatlas.errors import Problems
@@ -49,22 +51,6 @@ class Subset:
 
 
 @dataclass(frozen=True)
-class FailureShare:
-    warn: float
-    stop: float
-    group: int
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """A failing (model, dtype) group of a table that the user accepts, with the reason."""
-
-    table: str
-    group: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class RunSettings:
     """config.yaml as typed values.
 
@@ -77,8 +63,7 @@ class RunSettings:
     measure: MeasureSettings
     audit_share: float
     allow_partial: bool
-    failure_share: FailureShare
-    accepted: tuple[Accepted, ...]
+    checks: Checks
     subset: Subset | None
     baseline: str = ""
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -87,8 +72,7 @@ class RunSettings:
         """What of these settings shapes a published dataset beside its rows."""
         return {
             "allow_partial": self.allow_partial,
-            "failure_share": asdict(self.failure_share),
-            "accepted": [asdict(entry) for entry in self.accepted],
+            "checks": self.checks.record(),
         }
 
 
@@ -107,14 +91,7 @@ def load(path: Path, name: str, overrides: Mapping[str, Any], problems: Problems
     publish = top.section("publish")
     allow_partial = publish.flag("allow_partial")
     publish.done()
-    checks = top.section("checks")
-    share = checks.section("failure_share")
-    failure_share = FailureShare(
-        share.number("warn", above=0), share.number("stop", above=0), share.integer("group", minimum=1)
-    )
-    share.done()
-    accepted = tuple(_accepted(entry) for entry in checks.records("accepted"))
-    checks.done()
+    thresholds = checks.load(top.section("checks"))
     subset = _subset(top)
     baseline = top.text("baseline", "")
     top.done()
@@ -124,8 +101,7 @@ def load(path: Path, name: str, overrides: Mapping[str, Any], problems: Problems
         measure,
         audit_share,
         allow_partial,
-        failure_share,
-        accepted,
+        thresholds,
         subset,
         baseline,
         {key: value for key, value in overrides.items() if key != "baseline"},
@@ -165,14 +141,6 @@ def _measure(top: Section) -> MeasureSettings:
     except (TypeError, ValueError) as error:
         top.wrong("measure", str(error))
         return MeasureSettings()
-
-
-def _accepted(entry: Section) -> Accepted:
-    accepted = Accepted(entry.text("table"), entry.text("group"), entry.text("reason"))
-    entry.done()
-    if not accepted.reason.strip():
-        entry.wrong("reason", "say why this group's failure is accepted")
-    return accepted
 
 
 def _subset(top: Section) -> Subset | None:

@@ -15,7 +15,7 @@ from typing import Any
 from opatlas.checks import evidence
 from opatlas.checks.evidence import Evidence
 from opatlas.checks.finding import BLOCKING
-from opatlas.checks.run import RESULT as CHECKS
+from opatlas.checks.report import RESULT as CHECKS
 from opatlas.config.datasets import RESULTS
 from opatlas.errors import UserError
 from opatlas.files import disk_error, swap_in, sync_folder

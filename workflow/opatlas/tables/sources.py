@@ -64,6 +64,8 @@ def foreign(planned: PlannedDataset, root: Path) -> Iterator[tuple[Path, str]]:
     """Files among the shards of the planned ops that are no shards of them; they are never read as such."""
     for op in dict.fromkeys(shard.op for shard in planned.shards):
         folder = RESULTS / "shards" / planned.dataset.base / op
+        if not (root / folder).is_dir():
+            continue
         known = set(file.shard_files(root / folder))
         names = {path.name for path in known} | {file.failures_path(path).name for path in known}
         mine = {shard.path.name for shard in planned.all_shards if shard.op == op}
