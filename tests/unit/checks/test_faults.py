@@ -65,7 +65,8 @@ def test_a_good_dataset_has_no_finding(good: Evidence) -> None:
 
 
 def test_a_dropped_row(good: Evidence) -> None:
-    finding = only(found(planted(good, good.tables[TABLE].slice(1))), "completeness")
+    finding, hole = found(planted(good, good.tables[TABLE].slice(1)))
+    assert (finding.check, hole.check) == ("completeness", "ragged")
     assert finding.table == TABLE
     assert finding.count == 1
     assert finding.examples == (good.tables[TABLE]["case_id"][0].as_py(),)
@@ -102,7 +103,8 @@ def test_a_row_of_a_case_that_is_not_planned(good: Evidence) -> None:
 
 def test_a_case_with_both_row_and_failure(fine_lab: Any, make_failure: Make, good: Evidence) -> None:
     case = good.tables[TABLE]["case_id"][0].as_py()
-    record = {**make_failure(case), "table": TABLE, "op": "gemm", "shard": "s0"}
+    shard = good.tables[TABLE]["shard"][0].as_py()
+    record = {**make_failure(case), "table": TABLE, "op": "gemm", "shard": shard}
     failures = pa.Table.from_pylist([record], schema=good.failures.schema)
     finding = only(found(replace(good, failures=failures)), "completeness")
     assert finding.message == "cases have both rows and a failure"
@@ -299,8 +301,9 @@ def test_a_whole_group_that_fails_and_one_that_is_accepted(fine_lab: Any, make_f
         Accepted(table, "other group", "was broken once"),
     )
     fine_lab.settings(checks=replace(fine_lab.planned.config.settings.checks, accepted=accepted))
-    accepted = found(replace(lost, planned=fine_lab.planned))
+    ragged, *accepted = found(replace(lost, planned=fine_lab.planned))
     assert [f.severity for f in accepted] == [ADVISORY, ADVISORY]
+    assert ragged.check == "ragged"
     assert "is accepted: the kernel is broken upstream" in accepted[0].message
     assert "has no failure" in accepted[1].message
 

@@ -14,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from opatlas.checks.finding import some
 from opatlas.config.platforms import Peaks
 from opatlas.errors import UserError
 from opatlas.ops.spec import Array, Work
 from opatlas.planning.dataset import PlannedDataset
 from opatlas.planning.plan import OpPlan
+from opatlas.planning.rows import combined
 from opatlas.tables import sources
 from opatlas.tables.canonical import content_hash, differences
 from opatlas.tables.merge import FAILURES, RECORD, by_table
@@ -53,6 +55,39 @@ class OpRows:
     def ids(self, chosen: Array) -> list[str]:
         """The case ids of the rows that `chosen` (a mask) names."""
         return self.rows["case_id"].filter(pa.array(chosen)).to_pylist()  # type: ignore[no-any-return]
+
+    def id(self, row: int) -> str:
+        """The case id of one row."""
+        return str(self.rows["case_id"][int(row)].as_py())
+
+    def planned_ids(self, chosen: Array) -> tuple[str, ...]:
+        """The first few ids of the planned cases that `chosen` (a mask) names."""
+        return some(self.op.ids[index] for index in np.flatnonzero(chosen))
+
+    def precisions(self) -> list[tuple[str, Array]]:
+        """Each precision of the op as text, with a mask of its rows."""
+        at = [self.op.op.fields.index(name) for name in self.op.op.precision]
+        values = [self.op.rows.values[index] for index in at]
+        codes = [self.op.rows.codes[index][self.place] for index in at]
+        kind = combined(codes, [len(own) for own in values])
+        _, first = np.unique(kind, return_index=True)
+        return [
+            (
+                "/".join(str(own[code[row]]) for own, code in zip(values, codes, strict=True)),
+                kind == kind[row],
+            )
+            for row in first
+        ]
+
+    @cached_property
+    def part(self) -> Array | None:
+        """What tells apart the rows of one case; None where each has one."""
+        if self.op.op.rows == 1:
+            return None
+        own = [column.name for column in self.op.op.table.columns if column.values is None]
+        names = [name for name in ("kernel_source", "op_name", *own) if name in self.rows.column_names]
+        parts = [self.codes(name) for name in dict.fromkeys(names)]
+        return combined([codes.astype(np.int64) for codes, _ in parts], [len(found) for _, found in parts])
 
     @cached_property
     def latency_ms(self) -> Array | None:

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opatlas.checks import (
+    ceilings,
     completeness,
     controls,
+    dtypes,
     evidence,
     failure_share,
     foreign,
     keys,
+    monotone,
+    origin,
+    plateau,
+    power,
+    ragged,
     roofline,
     runtime,
     schema,
@@ -38,11 +45,30 @@ class Check:
 CHECKS: Mapping[str, Check] = {
     "schema": Check(schema.check, (BLOCKING,)),
     "completeness": Check(completeness.check, (BLOCKING, ADVISORY)),
+    "origin": Check(origin.check, (BLOCKING,)),
     "keys": Check(keys.check, (BLOCKING,)),
     "values": Check(values.check, (BLOCKING,)),
     "timing": Check(timing.check, (BLOCKING, ADVISORY)),
     "roofline": Check(roofline.check, (BLOCKING, ADVISORY), ("checks.roofline.tolerance",)),
     "units": Check(units.check, (BLOCKING,), ("checks.units.factor", "checks.units.shards")),
+    "monotone": Check(monotone.check, (ADVISORY,), ("checks.monotone.tolerance",)),
+    "plateau": Check(
+        plateau.check,
+        (ADVISORY,),
+        (
+            "checks.plateau.above_ms",
+            "checks.plateau.rows",
+            "checks.plateau.share",
+            "checks.plateau.work",
+        ),
+    ),
+    "dtypes": Check(
+        dtypes.check,
+        (ADVISORY,),
+        ("checks.dtypes.tolerance", "checks.dtypes.pairs", "checks.dtypes.work_ms"),
+    ),
+    "power": Check(power.check, (BLOCKING, ADVISORY)),
+    "ragged": Check(ragged.check, (ADVISORY,)),
     "runtime": Check(runtime.check, (BLOCKING,)),
     "failure_share": Check(
         failure_share.check,
@@ -50,6 +76,7 @@ CHECKS: Mapping[str, Check] = {
         ("checks.failure_share.warn", "checks.failure_share.stop", "checks.failure_share.group"),
     ),
     "controls": Check(controls.check, (ADVISORY,), ("checks.controls.tolerance",)),
+    "ceilings": Check(ceilings.check, (ADVISORY,), ("checks.ceilings.reach", "checks.ceilings.work_ms")),
     "foreign": Check(foreign.check, (ADVISORY,)),
 }
 

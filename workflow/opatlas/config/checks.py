@@ -28,11 +28,45 @@ class Roofline:
 
 
 @dataclass(frozen=True)
+class Ceilings:
+    """What the best control case must reach of a ceiling, among those whose work alone takes `work_ms`."""
+
+    reach: float
+    work_ms: float
+
+
+@dataclass(frozen=True)
 class Units:
     """By what factor a shard's times may differ from those of the others, told from so many shards on."""
 
     factor: float
     shards: int
+
+
+@dataclass(frozen=True)
+class Monotone:
+    """By how much a call with more tokens may be faster than one with fewer."""
+
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """A floor: above `above_ms`, under a `share` of at least `rows` rows whose work differs by `work`."""
+
+    above_ms: float
+    rows: int
+    share: float
+    work: float
+
+
+@dataclass(frozen=True)
+class Dtypes:
+    """Two precisions are alike when `pairs` cases whose work alone takes `work_ms` are within `tolerance`."""
+
+    tolerance: float
+    pairs: int
+    work_ms: float
 
 
 @dataclass(frozen=True)
@@ -57,7 +91,11 @@ class Checks:
 
     failure_share: FailureShare
     roofline: Roofline
+    ceilings: Ceilings
     units: Units
+    monotone: Monotone
+    plateau: Plateau
+    dtypes: Dtypes
     controls: Controls
     accepted: tuple[Accepted, ...]
 
