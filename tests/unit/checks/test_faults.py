@@ -87,7 +87,9 @@ def test_two_cases_under_one_key(good: Evidence) -> None:
     for column in ("gemm_dtype", "m", "n", "k"):
         values = mislabelled[column].to_pylist()
         mislabelled = with_column(mislabelled, column, [values[0], values[0], *values[2:]])
-    finding = only(found(planted(good, mislabelled)), "keys")
+    finding, *labels = found(planted(good, mislabelled))
+    assert finding.check == "keys"
+    assert {label.check for label in labels} == {"labels"}
     assert finding.examples == (
         f"gemm_dtype={first['gemm_dtype']}, m={first['m']}, n={first['n']}, k={first['k']}",
     )

@@ -188,6 +188,10 @@ def size_beyond_32_bit(good: Evidence) -> Evidence:
     return with_first(good, "m", 2**32)
 
 
+def another_rows_label(good: Evidence) -> Evidence:
+    return with_first(good, "gemm_dtype", "fp8")
+
+
 def with_controls(good: Evidence, factor: float) -> Evidence:
     """Control cases whose times are those of the good ones times a factor, in every shard alike."""
     shards = [
@@ -225,7 +229,10 @@ FAULTS: dict[Plant, list[tuple[str, str]]] = {
     shard_of_another_plan: [("origin", BLOCKING)],
     merged_without_a_shard: [("origin", BLOCKING)],
     unknown_attempt: [("origin", BLOCKING)],
-    size_beyond_32_bit: [("values", BLOCKING)],
+    # What cannot be is no size of a case either.
+    size_beyond_32_bit: [("labels", BLOCKING), ("values", BLOCKING)],
+    # It takes the name of another row, and its key.
+    another_rows_label: [("keys", BLOCKING), ("labels", BLOCKING)],
     beaten_ceiling: [("ceilings", ADVISORY)],
     unreached_ceiling: [("ceilings", ADVISORY)],
 }

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opatlas.catalogue import dispatch, models, skips, unverified
+from opatlas.catalogue import dispatch, labels, models, skips, unverified
 from opatlas.catalogue.dispatch import Dispatch
+from opatlas.catalogue.labels import LabelRule, Labels, Relabel
 from opatlas.catalogue.matching import Match
 from opatlas.catalogue.models import Model
 from opatlas.catalogue.skips import Skip
@@ -29,10 +30,23 @@ class Catalogue:
     skips: tuple[Skip, ...]
     dispatch: tuple[Dispatch, ...] = ()
     unverified: tuple[Unverified, ...] = ()
+    label_rules: tuple[LabelRule, ...] = ()
+    relabels: tuple[Relabel, ...] = ()
 
     def ops(self, backend: str) -> list[str]:
         """The ops that a backend declares, in alphabetical order."""
         return sorted(self.precisions.get(backend, {}))
+
+    def labels(self, backend: str, sm: int | None) -> Labels:
+        """What is said of the labels of a backend on an SM."""
+
+        def mine(match: Match) -> bool:
+            return (match.backends is None or backend in match.backends) and (
+                match.sms is None or sm in match.sms
+            )
+
+        rules = tuple(rule for rule in self.label_rules if mine(rule.match))
+        return Labels(backend, sm, rules, tuple(entry for entry in self.relabels if mine(entry.match)))
 
     def models_for(self, backend: str) -> list[Model]:
         return [model for model in self.models if model.planned_for(backend)]
@@ -49,6 +63,8 @@ def load(root: Path) -> Catalogue:
         tuple(skips.load(cases / "skips.yaml", problems)),
         tuple(dispatch.load(cases / "dispatch.yaml", problems)),
         tuple(unverified.load(cases / "unverified.yaml", problems)),
+        tuple(labels.load_rules(cases / "labels.yaml", problems)),
+        tuple(labels.load_relabels(cases / "relabels.yaml", problems)),
     )
     _check(catalogue, problems)
     problems.raise_if_any()
@@ -103,8 +119,9 @@ def _check(catalogue: Catalogue, problems: Problems) -> None:
             if backend not in backends:
                 place = f"{model.file}: {model.name}.backends"
                 problems.add(f"{place}: there is no backend {backend!r} ({', '.join(backends)})")
-    rules: tuple[Skip | Dispatch | Unverified, ...]
+    rules: tuple[Skip | Dispatch | Unverified | LabelRule | Relabel, ...]
     rules = (*catalogue.skips, *catalogue.dispatch, *catalogue.unverified)
+    rules = (*rules, *catalogue.label_rules, *catalogue.relabels)
     for entry in rules:
         _check_names(entry.match, catalogue, problems)
 

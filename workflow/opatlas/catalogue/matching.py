@@ -1,4 +1,4 @@
-"""Which cases an entry of cases/skips.yaml, dispatch.yaml or unverified.yaml speaks of."""
+"""Which cases an entry of the lists in cases/ speaks of: skips, dispatch, unverified, labels, relabels."""
 
 from __future__ import annotations
 
@@ -46,10 +46,11 @@ class Match:
 
     def tests(self) -> list[tuple[str, Test]]:
         """(field, test of its value) for each field condition; all of them must hold."""
-        return [(field, _test(condition)) for field, condition in self.where.items()]
+        return [(field, test_of(condition)) for field, condition in self.where.items()]
 
 
-def _test(condition: Any) -> Test:
+def test_of(condition: Any) -> Test:
+    """The test of a value that a condition stands for."""
     if isinstance(condition, dict):
         return lambda value: all(TESTS[name](value, bound) for name, bound in condition.items())
     wanted = condition if isinstance(condition, list) else [condition]
@@ -77,20 +78,25 @@ def read(record: Section, label: str) -> Match:
     for op in ops or ():
         if op not in op_names():
             record.wrong("op", f"there is no op {op!r}; known: {', '.join(op_names())}")
-    where = record.raw("where", {})
-    if not isinstance(where, dict):
-        record.wrong("where", f"expected a mapping of case fields, found {where!r}")
-        where = {}
-    for field, condition in where.items():
-        _check_condition(record, ops, field, condition)
     return Match(
         label,
         several(record, "backend"),
         ops,
         tuple(_integers(record, "sm")) if "sm" in record else None,
         several(record, "model"),
-        dict(where),
+        conditions(record, "where", ops) if "where" in record else {},
     )
+
+
+def conditions(record: Section, key: str, ops: tuple[str, ...] | None) -> dict[str, Any]:
+    """The mapping of case fields to conditions under a key of an entry; mistakes go to its problems."""
+    found = record.raw(key)
+    if not isinstance(found, dict):
+        record.wrong(key, f"expected a mapping of case fields, found {found!r}")
+        return {}
+    for field, condition in found.items():
+        _check_condition(record, key, ops, field, condition)
+    return dict(found)
 
 
 def several(record: Section, key: str) -> tuple[str, ...] | None:
@@ -104,38 +110,40 @@ def _integers(record: Section, key: str) -> list[int]:
     return record.integers(key) if isinstance(record.raw(key), list) else [record.integer(key)]
 
 
-def _check_condition(record: Section, ops: tuple[str, ...] | None, field: Any, condition: Any) -> None:
+def _check_condition(
+    record: Section, key: str, ops: tuple[str, ...] | None, field: Any, condition: Any
+) -> None:
     known = [op for op in (op_names() if ops is None else ops) if op in op_names()]
     kinds = {op: get_type_hints(load_op(op).case).get(field) for op in known}
     if ops is None and not any(kinds.values()):
-        record.wrong("where", f"no op has a field {field!r}")
+        record.wrong(key, f"no op has a field {field!r}")
     for op, kind in kinds.items():
         if kind is None and ops is not None:
-            record.wrong("where", f"{op} has no field {field!r}; fields: {', '.join(load_op(op).fields)}")
+            record.wrong(key, f"{op} has no field {field!r}; fields: {', '.join(load_op(op).fields)}")
     types = {kind for kind in kinds.values() if kind is not None}
-    for value, numeric in _values(record, field, condition):
+    for value, numeric in _values(record, key, field, condition):
         if numeric and types and types != {int}:
-            record.wrong("where", f"{field}: is a text, so it has no min, max or multiple")
+            record.wrong(key, f"{field}: is a text, so it has no min, max or multiple")
         elif not isinstance(value, (str, int)) or isinstance(value, bool):
-            record.wrong("where", f"{field}: expected a text or a whole number, found {value!r}")
+            record.wrong(key, f"{field}: expected a text or a whole number, found {value!r}")
         elif types and not isinstance(value, tuple(types)):
-            record.wrong("where", f"{field}: no value of this field can be {value!r}")
+            record.wrong(key, f"{field}: no value of this field can be {value!r}")
 
 
-def _values(record: Section, field: Any, condition: Any) -> list[tuple[Any, bool]]:
+def _values(record: Section, key: str, field: Any, condition: Any) -> list[tuple[Any, bool]]:
     """Every value a condition compares with, and whether it needs a number."""
     if not isinstance(condition, dict):
         return [(value, False) for value in (condition if isinstance(condition, list) else [condition])]
     values = []
     for test, bound in condition.items():
         if test not in TESTS:
-            record.wrong("where", f"{field}: there is no test {test!r}; known: {', '.join(TESTS)}")
+            record.wrong(key, f"{field}: there is no test {test!r}; known: {', '.join(TESTS)}")
         elif test == "not":
             values += [(value, False) for value in (bound if isinstance(bound, list) else [bound])]
         elif not isinstance(bound, int) or isinstance(bound, bool):
-            record.wrong("where", f"{field}.{test}: expected a whole number, found {bound!r}")
+            record.wrong(key, f"{field}.{test}: expected a whole number, found {bound!r}")
         elif test == "not_multiple_of" and bound < 1:
-            record.wrong("where", f"{field}.{test}: must be at least 1, found {bound}")
+            record.wrong(key, f"{field}.{test}: must be at least 1, found {bound}")
         else:
             values.append((bound, True))
     return values

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from opatlas.catalogue import load as catalogue
+from opatlas.catalogue.labels import Labels
 from opatlas.catalogue.load import Catalogue
 from opatlas.config import datasets
 from opatlas.config.datasets import Config, Dataset
@@ -32,6 +33,7 @@ class PlannedDataset:
     plan: Plan
     shards: tuple[Shard, ...]
     repeats: tuple[Shard, ...] = ()
+    labels: Labels = field(default_factory=Labels)
 
     @property
     def all_shards(self) -> tuple[Shard, ...]:
@@ -58,6 +60,7 @@ class PlannedDataset:
                 "code": code.closure((*PUBLISHING, *ops)),
                 "settings": self.config.settings.publishing(),
                 "platform": asdict(self.dataset.platform),
+                "labels": self.labels.record(),
             }
         )
 
@@ -88,7 +91,8 @@ def plan_dataset(root: Path, config: Config, cases: Catalogue, dataset: Dataset)
         )
     ]
     repeats = (repeat_shard(dataset, op, settings) for op in plan.ops if op.runner)
-    return PlannedDataset(config, plan, tuple(shards), tuple(filter(None, repeats)))
+    labels = cases.labels(dataset.backend, dataset.platform.sm)
+    return PlannedDataset(config, plan, tuple(shards), tuple(filter(None, repeats)), labels)
 
 
 def load(

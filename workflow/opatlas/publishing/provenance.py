@@ -55,6 +55,7 @@ def document(
         "contexts": record["contexts"],
         "made_by": made_by(planned),
         "kernels": record["kernels"],
+        "relabelled": record["relabelled"],
         "repeatability": record["repeatability"],
         "shards": record["shards"],
         "attempts": record["attempts"],

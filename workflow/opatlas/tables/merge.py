@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from opatlas.config.datasets import RESULTS, Dataset
 from opatlas.errors import UserError
 from opatlas.files import write_atomically
+from opatlas.ops.spec import Columns
 from opatlas.planning.dataset import PlannedDataset
 from opatlas.planning.plan import OpPlan
 from opatlas.planning.shards import Shard
@@ -26,6 +27,7 @@ from opatlas.shards.file import ShardFile
 from opatlas.staleness.fingerprint import SHORT
 from opatlas.tables import sources
 from opatlas.tables.canonical import content_hash, encode
+from opatlas.tables.labels import published_fields
 from opatlas.tables.repeatability import repeatability
 from opatlas.tables.schema import FORMAT, FRAMEWORKS, TYPES, failures_schema, table_key, table_schema
 
@@ -51,6 +53,7 @@ def merge_dataset(planned: PlannedDataset, folder: Path, root: Path) -> Record:
     contents: dict[str, bytes] = {}
     summaries: Record = {}
     kernels: Record = {}
+    relabelled: list[Record] = []
     manifests = []
     first: dict[str, list[ShardFile]] = {}
     failures = [failures_schema().empty_table()]
@@ -60,7 +63,9 @@ def merge_dataset(planned: PlannedDataset, folder: Path, root: Path) -> Record:
         for op in ops:
             shards = [(shard, sources.read(root, shard)) for shard in planned.shards_of(op.op.name)]
             first[op.op.name] = [whole for _, whole in shards]
-            parts.append(_rows(planned.dataset, op, shards, schema))
+            fields, notes = published_fields(planned, op)
+            relabelled += notes
+            parts.append(_rows(planned.dataset, op, shards, schema, fields))
             failures.append(_failures(op, shards))
             kernels[op.op.name] = sources.kernels(whole.rows for _, whole in shards)
             manifests += [(shard, whole.manifest) for shard, whole in shards]
@@ -77,6 +82,7 @@ def merge_dataset(planned: PlannedDataset, folder: Path, root: Path) -> Record:
         "fingerprint": planned.fingerprint,
         "tables": summaries,
         "kernels": kernels,
+        "relabelled": relabelled,
         **sources.provenance(manifests),
         "repeatability": repeatability(root, planned, first),
         "foreign": [f"{path}: {what}" for path, what in sources.foreign(planned, root)],
@@ -112,12 +118,12 @@ def _sorted(parts: Sequence[pa.Table], columns: Iterable[str]) -> pa.Table:
     return pa.concat_tables(parts).sort_by([by for by in order if by[0] in names]).combine_chunks()
 
 
-def _rows(dataset: Dataset, op: OpPlan, shards: Whole, schema: pa.Schema) -> pa.Table:
+def _rows(dataset: Dataset, op: OpPlan, shards: Whole, schema: pa.Schema, published: Columns) -> pa.Table:
     """The rows of one op under the columns of its table."""
     rows = pa.concat_tables([_labelled(shard, whole.rows) for shard, whole in shards])
     # Each shard's cases are the planned ones: its fingerprint is made of them.
     place = pc.index_in(rows["case_id"], value_set=pa.array(op.ids, pa.string())).to_numpy()
-    fields = {name: values[place] for name, values in op.columns.items()}
+    fields = {name: values[place] for name, values in published.items()}
     brought = _brought(op, rows)
     table = op.op.table
     computed: dict[str, Any] = {
