@@ -166,6 +166,7 @@ def test_throttled_rows_are_reported(good: Evidence) -> None:
 
 
 def test_another_framework_version(good: Evidence) -> None:
+    """FIELD D1: the exact version that was imported is held against the directory's."""
     record = dict(good.record)
     record["attempts"] = {"a1": {**record["attempts"]["a1"], "versions": {"framework": "2.12.1+cpu"}}}
     findings = found(replace(good, record=record))
@@ -174,6 +175,7 @@ def test_another_framework_version(good: Evidence) -> None:
 
 
 def test_two_builds_of_one_version(good: Evidence) -> None:
+    """FIELD D3: local suffixes share a directory, and never a table."""
     record = dict(good.record)
     second = {**record["attempts"]["a1"], "id": "a2", "versions": {"framework": "2.13.0+cu130"}}
     record["attempts"] = {**record["attempts"], "a2": second}
@@ -235,6 +237,7 @@ def test_rows_timed_by_the_hosts_clock(good_gpu: Evidence) -> None:
 
 
 def test_rows_of_another_gpu(good_gpu: Evidence) -> None:
+    """FIELD D9: an H100's rows are none of an H200's."""
     table = change_first(good_gpu.tables[TABLE], "device", "NVIDIA H100 80GB HBM3")
     finding = only(found(planted(good_gpu, table), BLOCKING), "runtime")
     assert "NVIDIA H100 80GB HBM3 and must be NVIDIA H200" in finding.message
@@ -373,6 +376,49 @@ def test_a_table_of_another_schema_or_content(
     fine_lab.merge()
     findings = [f for f in rewritten(fine_lab, change).blocking if f.check == "schema"]
     assert [finding.message for finding in findings] == [f"{TABLE}.parquet: {message}"]
+
+
+# Ways in which files of one table name have differed: order, optional columns, types, text, units.
+ATTENTION = "context_attention_perf"
+READ = {
+    "as declared": lambda table: table,
+    "columns reversed": lambda table: table.select(table.column_names[::-1]),
+    "key columns first": lambda table: table.select(sorted(table.column_names)),
+    "large text": retyped("attn_dtype", pa.large_string()),
+}
+REJECTED = {
+    "no window_size": (lambda table: table.drop_columns(["window_size"]), "column window_size is missing"),
+    "power added": (lambda table: table.append_column("power", table["latency"]), "power is unexpected"),
+    "float sizes": (retyped("isl", pa.float64()), "column isl is of type double and must be int64"),
+    "small sizes": (retyped("step", pa.int32()), "column step is of type int32 and must be int64"),
+    "no kv_cache_dtype": (
+        lambda table: table.drop_columns(["kv_cache_dtype"]),
+        "column kv_cache_dtype is missing",
+    ),
+    "microseconds": (in_microseconds, "column latency is in us and must be in ms"),
+}
+
+
+def attention_rewritten(lab: Any, change: Callable[[pa.Table], pa.Table]) -> list[Finding]:
+    lab.write()
+    lab.merge()
+    path = lab.folder / f"{ATTENTION}.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+    return check_dataset(lab.planned, lab.folder).blocking
+
+
+@pytest.mark.parametrize("variant", READ)
+def test_a_variant_of_a_table_is_read_into_the_one_schema(lab: Any, variant: str) -> None:
+    """FIELD D5, with the next test."""
+    assert attention_rewritten(lab, READ[variant]) == []
+
+
+@pytest.mark.parametrize("variant", REJECTED)
+def test_a_variant_of_a_table_that_says_something_else_is_rejected_by_name(lab: Any, variant: str) -> None:
+    change, message = REJECTED[variant]
+    (finding,) = attention_rewritten(lab, change)
+    assert (finding.check, finding.table) == ("schema", ATTENTION)
+    assert message in finding.message
 
 
 def test_text_of_another_kind_is_no_difference(fine_lab: Any) -> None:

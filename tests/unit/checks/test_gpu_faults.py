@@ -258,7 +258,10 @@ def one(good: Evidence, plant: Plant, check: str) -> Finding:
 
 
 def test_a_lost_token_column_is_printed_as_the_hole_it_is(good: Evidence) -> None:
-    """FIELD P7: the hole that interpolation would feel, by axis and value."""
+    """FIELD P7: the dataset is not published, and the hole is told by axis and value."""
+    report = run(dropped_token_column(good), "results/it")
+    assert report.blocking
+    assert "m=256 is missing on 12 curves" in report.text()
     finding = one(good, dropped_token_column, "ragged")
     assert finding.examples[0] == "m=256 is missing on 12 curves"
     assert finding.count == 12

@@ -76,10 +76,12 @@ def test_equal_public_versions(expected, found):
         ("1.3.0rc20", "1.3.0"),
         ("1.3.0", "1.3.0.post1"),
         ("0.10", "0.1"),
+        ("0.5.10", "0.5.10rc0"),
         ("10", "1"),
     ],
 )
 def test_different_public_versions(expected, found):
+    """FIELD D1: rows of another version than their directory are never measured."""
     with pytest.raises(Refused, match="the pinned version is"):
         proofs.version(expected, {"framework": found})
 
@@ -118,6 +120,7 @@ def test_public_versions_are_equal_as_packaging_says():
 
 
 def test_device_facts():
+    """FIELD D9: a job on another product than the platform's refuses."""
     facts = {"device": "NVIDIA H200", "sm": 90}
     proofs.device({"device": "NVIDIA H200", "sm": 90}, facts)
     proofs.device({"device": None, "sm": None}, facts)

@@ -55,6 +55,7 @@ def test_rows_are_sorted_by_the_tables_key(lab: Any) -> None:
 
 
 def test_the_order_of_shards_and_a_second_merge_change_no_byte(fine_lab: Any) -> None:
+    """FIELD D11: five random orders."""
     fine_lab.write()
     fine_lab.merge()
     reference = files(fine_lab.folder)
@@ -104,6 +105,7 @@ def test_a_shard_of_failures_alone_leaves_a_table_without_rows(lab: Any, make_fa
 
 
 def test_optional_columns_merge_whether_they_are_empty_or_not(fine_lab: Any) -> None:
+    """FIELD D7: a shard with power beside shards without."""
     shards = fine_lab.shards("gemm")
     fine_lab.write()
     fine_lab.write(shards[:1], lambda rows: ([{**row, "power_w": 81.5} for row in rows], []))

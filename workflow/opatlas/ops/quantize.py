@@ -17,7 +17,7 @@ class Grid(NamedTuple):
     k: list[int]
 
 
-def quantize_op(name: str, table: str, zero: bool = False) -> Op:
+def quantize_op(name: str, table: str, zero: bool = False, difference: tuple[str, ...] = ()) -> Op:
     return Op(
         name=name,
         case=QuantizeCase,
@@ -35,6 +35,7 @@ def quantize_op(name: str, table: str, zero: bool = False) -> Op:
                 field_column("quant_dtype", "string", "dtype"),
             ),
             key=("quant_dtype", "m", "k"),
+            difference=difference,
         ),
         sweep="quantize",
         zero=zero,

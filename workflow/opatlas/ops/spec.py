@@ -83,7 +83,8 @@ class Table:
     `columns` follow the common prefix (framework, version, device, op_name, kernel_source), `key` names
     the lookup keys and axes. `op_name` fills the column of that name unless `columns` has it.
     `measured` are the columns a measurement fills and their unit, in the order a row brings them.
-    A table without `prefix` starts at its own columns.
+    A table without `prefix` starts at its own columns. Where a latency may be the difference of two
+    timings, `difference` names the columns of both, in ms; they are null in rows that were timed as one.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Table:
     key: tuple[str, ...]
     measured: tuple[tuple[str, str], ...] = (("latency", "ms"),)
     prefix: bool = True
+    difference: tuple[str, ...] = ()
 
     def key_values(self, columns: Columns) -> list[Array]:
         """One array for each column of the key that the case decides, also where the row adds to it."""

@@ -139,8 +139,17 @@ def _rows(dataset: Dataset, op: OpPlan, shards: Whole, schema: pa.Schema, publis
             computed[name] = pa.array(brought[name], pa.float64())
         else:
             computed[name] = pc.multiply(rows["latency"], PER_MS[unit])
+    computed |= _operands(table.difference, rows)
     columns = [_column(computed.get(name), rows, name) for name in schema.names]
     return pa.table(columns, schema=schema)
+
+
+def _operands(names: Sequence[str], rows: pa.Table) -> dict[str, Any]:
+    """Both timings of rows that are differences, from what they bring; null for the others."""
+    if not names:
+        return {}
+    records = [json.loads(text or "{}") for text in rows["values"].to_pylist()]
+    return {name: pa.array([record.get(name) for record in records], pa.float64()) for name in names}
 
 
 def _column(value: Any, rows: pa.Table, name: str) -> Any:

@@ -84,7 +84,8 @@ def table_schema(table: Table) -> pa.Schema:
     }
     prefix = [own.pop(column.name, published(column)) for column in (PREFIX if table.prefix else ())]
     values = [_field(name, "double", unit, nullable=len(table.measured) > 1) for name, unit in table.measured]
-    return pa.schema([*prefix, *own.values(), *values, *map(published, FURTHER)])
+    operands = [_field(name, "double", "ms", nullable=True) for name in table.difference]
+    return pa.schema([*prefix, *own.values(), *values, *operands, *map(published, FURTHER)])
 
 
 def failures_schema() -> pa.Schema:
