@@ -15,11 +15,12 @@ import pytest
 from opatlas.errors import UserError
 from opatlas.ops.ids import parse_id
 from opatlas.ops.spec import field_column, row_column
-from opatlas.planning.dataset import PlannedDataset
+from opatlas.planning.dataset import PlannedDataset, load
 from opatlas.planning.shards import Shard
 from opatlas.shards import file
 from opatlas.tables.canonical import content_hash
 
+REPOSITORY = Path(__file__).parents[3]
 Make = Callable[..., dict[str, Any]]
 
 
@@ -202,6 +203,15 @@ def test_foreign_files_are_ignored_and_reported(lab: Any, tmp_path: Path) -> Non
     ]
     tables = {name: content for name, content in files(lab.folder).items() if name != "tables.json"}
     assert tables == {name: content for name, content in reference.items() if name != "tables.json"}
+
+
+def test_an_audit_sample_is_not_foreign_today_nor_under_another_plan(lab: Any) -> None:
+    sampled = [load(REPOSITORY, "torch/2.13.0/cpu", {"audit_share": share}) for share in (0.2, 0.4)]
+    for planned in sampled:
+        lab.planned = planned
+        lab.write(planned.all_shards)
+    assert len({shard.path for planned in sampled for shard in planned.repeats if shard.op == "gemm"}) == 2
+    assert lab.merge()["foreign"] == []
 
 
 def with_table(planned: PlannedDataset, op: str, **values: Any) -> PlannedDataset:
