@@ -1,9 +1,12 @@
 """Measures the cases of a CSV in a shuffled order in this process, and says where the time goes.
 
-    python bench/timing/measure.py cases.csv --order 1 --out run1.csv [--spans] [--sustained]
+    python bench/timing/measure.py cases.csv --order 1 --out run1.csv [--spans | --spans-of some.csv]
+                                   [--sustained] [--seconds 200]
 
 `--spans` adds CUPTI's own figure for each case, from the same graphs right after they were measured;
-the break-down of the time is then of no use. A case that yields no row is written with its failure.
+the break-down of the time is then of no use. `--spans-of` does so for the cases of another CSV, after
+all have been measured without, and writes them beside OUT (run1.spans.csv). A case that yields no row
+is written with its failure; what was not reached in the time allowed is left out, and counted.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import csv
 import functools
 import importlib
 import json
+import os
 import random
 import sys
 import time
@@ -107,6 +111,13 @@ def measure(device: Any, backend: str, row: dict[str, str], spans: bool) -> dict
     }  # fmt: skip
 
 
+def write(path: Path, results: list[dict[str, Any]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(results)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("cases", type=Path)
@@ -114,11 +125,17 @@ def main() -> None:
     parser.add_argument("--order", type=int, required=True, help="seed of the order")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--spans", action="store_true")
+    parser.add_argument("--spans-of", type=Path, help="CSV of the cases to look at by CUPTI as well")
     parser.add_argument("--sustained", action="store_true")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so many")
     arguments = parser.parse_args()
     with arguments.cases.open() as file:
         rows = list(csv.DictReader(file))
     random.Random(arguments.order).shuffle(rows)
+    looked_at: set[str] = set()
+    if arguments.spans_of:
+        with arguments.spans_of.open() as file:
+            looked_at = {row["id"] for row in csv.DictReader(file)}
     runtime = importlib.import_module(f"opatlas.backends.{arguments.backend}.runtime")
     device = runtime.device(Settings(sustained=arguments.sustained), {"sm": 90})
     device.synchronize()
@@ -127,8 +144,16 @@ def main() -> None:
     clock = watch()
     results: list[dict[str, Any]] = []
     for position, row in enumerate(rows):
+        if time.perf_counter() - BEGAN > arguments.seconds:
+            break
         clock.part = row["id"].partition("/")[0]
         results.append({**measure(device, arguments.backend, row, arguments.spans), "position": position})
+    clock.part = "spans"
+    looks = [
+        {**measure(device, arguments.backend, row, True), "position": position}
+        for position, row in enumerate(rows)
+        if row["id"] in looked_at and time.perf_counter() - BEGAN < arguments.seconds
+    ]
     times: dict[str, list[float]] = defaultdict(list)
     for result in results:
         if result.get("seconds"):
@@ -140,12 +165,13 @@ def main() -> None:
         parts[f"{op}: building inputs and all else"] = whole - sum(parts.values())
         for label, part in sorted(parts.items(), key=lambda item: -item[1]):
             print(f"  {label}: {part / count * 1e3:.3f} ms a case, {part / whole:.1%}")
-    with arguments.out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(results)
+    write(arguments.out, results)
+    if arguments.spans_of:
+        write(arguments.out.with_suffix(".spans.csv"), looks)
     failures = [result["failure"] for result in results if "failure" in result]
     print(f"{len(results) - len(failures)} rows, {len(failures)} failures", *failures, sep="\n  ")
+    print(f"not reached: {len(rows) - len(results)}", flush=True)
+    os._exit(0)  # as a worker ends: nothing that a framework leaves behind is waited for
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def truth(rows: list[dict[str, str]]) -> None:
     for name, flags in sorted(good.items()):
         print(f"{name}: {sum(flags)} of {len(flags)}")
     flags = [flag for each in good.values() for flag in each]
-    print(f"all: {sum(flags)} of {len(flags)} = {sum(flags) / len(flags):.2%}")
+    print(f"all: {sum(flags)} of {len(flags)} = {sum(flags) / max(len(flags), 1):.2%}")
     print("methods:", dict(Counter(row["timing_method"] or row["failure_1"][:60] for row in rows)))
 
 

@@ -1,10 +1,11 @@
 """Joins a published dataset with two runs of bench/timing/measure.py, and says what they show.
 
-    python bench/vllm/report.py RESULTS/DATASET run2.csv traced.csv OUT [--public FOLDER]
+    python bench/vllm/report.py RESULTS/DATASET run2.csv run2.spans.csv OUT [--public FOLDER]
 
 Writes OUT/cases.csv, one line a case: the dataset's row or failure, the second run in another order, and
-CUPTI's span beside a third. FOLDER holds the public tables of the same GPU, framework and version
-(`gemm_perf.parquet`, ...). Nothing is left out of any figure.
+CUPTI's span beside a third measurement; a run that is not there leaves its columns empty. FOLDER holds the
+public tables of the same GPU, framework and version (`gemm_perf.parquet`, ...). Nothing is left out of any
+figure.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def dataset_rows(folder: Path) -> tuple[dict[str, dict[str, Any]], dict[str, dic
 def joined(
     rows: dict[str, dict[str, Any]], failures: dict[str, dict[str, Any]], second: Path, traced: Path
 ) -> list[dict[str, str]]:
-    run2, run3 = ({row["id"]: row for row in rows_of(path)} for path in (second, traced))
+    run2, run3 = (
+        {row["id"]: row for row in rows_of(path)} if path.is_file() else {} for path in (second, traced)
+    )
     lines = []
     for case_id in sorted({*rows, *failures}):
         row, failure = rows.get(case_id, {}), failures.get(case_id)

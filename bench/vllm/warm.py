@@ -66,6 +66,16 @@ def compile_share(ids: list[str]) -> None:
             ends[f"{type(error).__name__} {error}"[:80]] += 1
         torch.cuda.empty_cache()
     print(dict(ends), flush=True)
+    os._exit(0)  # as a worker ends: nothing that a framework leaves behind is waited for
+
+
+def ended(job: subprocess.Popen[bytes], deadline: float) -> int:
+    """The exit code of a job, which is killed at the deadline: a cache may be incomplete."""
+    try:
+        return job.wait(max(0.0, deadline - time.perf_counter()))
+    except subprocess.TimeoutExpired:
+        job.kill()
+        return job.wait()
 
 
 def main() -> None:
@@ -73,6 +83,7 @@ def main() -> None:
     parser.add_argument("cases", type=Path)
     parser.add_argument("caches", type=Path)
     parser.add_argument("--jobs", type=int, default=14)
+    parser.add_argument("--seconds", type=float, default=180, help="end what is not compiled by then")
     parser.add_argument("--share", type=int, help="compile only the share of this job")
     arguments = parser.parse_args()
     with arguments.cases.open() as file:
@@ -90,7 +101,7 @@ def main() -> None:
         subprocess.Popen([*command, "--jobs", str(arguments.jobs), "--share", str(share)], env=environment)
         for share in range(arguments.jobs)
     ]
-    codes = [job.wait() for job in jobs]
+    codes = [ended(job, begun + arguments.seconds) for job in jobs]
     print(f"{len(ids)} cases in {time.perf_counter() - begun:.0f} s, exit codes {codes}")
     sys.exit(any(codes))
 

@@ -20,7 +20,6 @@ from vllm.distributed.parallel_state import (
 from vllm.engine.arg_utils import EngineArgs
 from vllm.model_executor.models import ModelRegistry
 from vllm.model_executor.models.llama import LlamaForCausalLM
-from vllm.platforms import current_platform
 from vllm.usage.usage_lib import UsageContext
 from vllm.utils.torch_utils import set_default_torch_dtype
 
@@ -100,15 +99,19 @@ def building(config: VllmConfig, device: Device) -> Iterator[None]:
 
 def _join_groups() -> None:
     """The groups of one rank, which layers ask for their size; as vllm/v1/worker/gpu_worker.py,
-    init_worker_distributed_environment, makes them. They stay for as long as the process lives."""
+    init_worker_distributed_environment, makes them. They stay for as long as the process lives.
+
+    Nothing is ever sent, so the groups need no NCCL, whose watching threads keep a process from ending. The
+    meeting file stays too: who asks the store after it is gone waits for it, for minutes.
+    """
     if model_parallel_is_initialized():
         return
-    with tempfile.TemporaryDirectory(prefix="opatlas-group-") as folder:
-        init_distributed_environment(
-            world_size=1,
-            rank=0,
-            distributed_init_method=f"file://{folder}/meeting",
-            local_rank=0,
-            backend=current_platform.dist_backend,
-        )
-        ensure_model_parallel_initialized(tensor_model_parallel_size=1, pipeline_model_parallel_size=1)
+    folder = tempfile.mkdtemp(prefix="opatlas-group-")
+    init_distributed_environment(
+        world_size=1,
+        rank=0,
+        distributed_init_method=f"file://{folder}/meeting",
+        local_rank=0,
+        backend="gloo",
+    )
+    ensure_model_parallel_initialized(tensor_model_parallel_size=1, pipeline_model_parallel_size=1)

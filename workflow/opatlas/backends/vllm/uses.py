@@ -31,7 +31,6 @@ USES = (
     ("vllm.engine.arg_utils:EngineArgs.kv_cache_dtype",),
     ("vllm.engine.arg_utils:EngineArgs.max_num_seqs",),
     ("vllm.platforms.interface:Platform.update_block_size_for_backend", 1),
-    ("vllm.platforms.interface:Platform.dist_backend",),
     # attention.py: layers, caches and metadata
     ("vllm.model_executor.layers.attention.attention:Attention.forward", 3),
     ("vllm.model_executor.layers.attention.attention:Attention.impl",),
