@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from opatlas.staleness.fingerprint import SHORT
 from opatlas.tables import sources
 from opatlas.tables.canonical import content_hash, encode
 from opatlas.tables.labels import published_fields
-from opatlas.tables.repeatability import repeatability
+from opatlas.tables.repeatability import COMPARED, repeatability
 from opatlas.tables.schema import FORMAT, FRAMEWORKS, TYPES, failures_schema, table_key, table_schema
 
 FAILURES = "failures"
@@ -62,17 +63,21 @@ def merge_dataset(planned: PlannedDataset, folder: Path, root: Path) -> Record:
         parts = []
         for op in ops:
             shards = [(shard, sources.read(root, shard)) for shard in planned.shards_of(op.op.name)]
-            first[op.op.name] = [whole for _, whole in shards]
+            # Only what the audit sample is compared with is kept of the shards, which are large.
+            first[op.op.name] = [replace(whole, rows=whole.rows.select(COMPARED)) for _, whole in shards]
             fields, notes = published_fields(planned, op)
             relabelled += notes
             parts.append(_rows(planned.dataset, op, shards, schema, fields))
             failures.append(_failures(op, shards))
             kernels[op.op.name] = sources.kernels(whole.rows for _, whole in shards)
             manifests += [(shard, whole.manifest) for shard, whole in shards]
+            del shards
         table = _sorted(parts, (*table_key(ops[0].op), "kernel_source", "op_name", "case_id"))
         _refuse_duplicates(name, table, table_key(ops[0].op))
+        del parts
         contents[name] = encode(table)
         summaries[name] = _summary(table, contents[name])
+        del table
     table = _sorted(failures, ("table", "op", "case_id"))
     contents[FAILURES] = encode(table)
     summaries[FAILURES] = _summary(table, contents[FAILURES])

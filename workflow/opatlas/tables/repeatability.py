@@ -14,6 +14,8 @@ from opatlas.planning.dataset import PlannedDataset
 from opatlas.shards.file import ShardFile
 from opatlas.tables import sources
 
+# What of a shard's rows two measurements are compared by.
+COMPARED = ["case_id", "part", "latency"]
 # Relative differences above this are listed case by case.
 NOTABLE = 0.05
 
@@ -51,7 +53,7 @@ def _latencies(files: list[ShardFile], only: set[str] | None = None) -> dict[tup
     """(case id, part) -> latency in ms."""
     found = {}
     for whole in files:
-        rows = whole.rows.select(["case_id", "part", "latency"])
+        rows = whole.rows.select(COMPARED)
         if only is not None:
             rows = rows.filter(pc.is_in(rows["case_id"], pa.array(sorted(only), pa.string())))
         found.update({(row["case_id"], row["part"]): row["latency"] for row in rows.to_pylist()})
