@@ -21,6 +21,7 @@ from opatlas import lock
 from opatlas.baseline import side
 from opatlas.catalogue import load as catalogue
 from opatlas.checks import report as checks
+from opatlas.cluster import resources as cluster
 from opatlas.config import datasets
 from opatlas.config.datasets import RESULTS, SKIPPED, Dataset
 from opatlas.errors import UserError
@@ -31,6 +32,9 @@ from opatlas.shards.quarantine import note_path
 from opatlas.shards.state import ShardState, queue_digest, states
 from opatlas.staleness.fingerprint import SHORT, interface_digest
 from opatlas.tables.merge import tables_folder
+
+# The executor of profiles/slurm, as Snakemake names it.
+SLURM = "opatlas-slurm"
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -207,6 +211,18 @@ class Dag:
         """A measurement on the CPU takes the whole machine; one on a GPU a single core of it."""
         return 1 if self.config.platforms[wildcards.platform].sm else 10_000
 
+    def slurm(self, name: str) -> Callable[..., Any]:
+        """The function that gives one of the resources of cluster/resources.py for a shard's job."""
+
+        @clearly
+        def resource(wildcards: Any, attempt: int) -> Any:
+            platform = self.config.platforms[wildcards.platform]
+            state = self._state(wildcards) if self.workflow.is_main_process and platform.slurm else None
+            seconds, gpus = (state.missing_s, state.shard.gpus) if state else (0.0, 1)
+            return cluster.request(platform.slurm, seconds, gpus, attempt)[name]
+
+        return resource
+
     @clearly
     def start(self) -> None:
         """Refuses what must not run, and takes the lock of this working tree. For `onstart`."""
@@ -214,6 +230,7 @@ class Dag:
             return
         self._refuse_empty_runs()
         self._refuse_host_runs()
+        self._refuse_platforms_without_slurm()
         self._lock = lock.take(self.root / RESULTS)
         settle_times(self.root / RESULTS)
 
@@ -238,6 +255,18 @@ class Dag:
                         f"results/{name}: {state.shard.op} is pinned to the image {runtime.image}, and this "
                         "run would measure it on the host: add --sdm apptainer, or use --profile slurm"
                     )
+
+    def _refuse_platforms_without_slurm(self) -> None:
+        if self.workflow.executor_plugin.name != SLURM:
+            return
+        for name, planned in self._planned.items():
+            platform = planned.dataset.platform
+            if platform.slurm is None and any(state.missing for state in self._states[name]):
+                raise UserError(
+                    f"config/platforms.yaml: {platform.name}.slurm is missing: this run would submit the jobs "
+                    f"of results/{name} to SLURM; add slurm: {{partition: ..., gres: 'gpu:...:1'}}, or "
+                    "leave out --profile slurm to measure on this machine"
+                )
 
     # --- plans ---------------------------------------------------------------------------------
 

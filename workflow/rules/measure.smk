@@ -44,6 +44,13 @@ rule measure_shard:
     threads: dag.threads
     resources:
         device=1,
+        slurm_partition=dag.slurm("slurm_partition"),
+        gres=dag.slurm("gres"),
+        cpus_per_task=dag.slurm("cpus_per_task"),
+        mem_mb=dag.slurm("mem_mb"),
+        runtime=dag.slurm("runtime"),
+        slurm_account=dag.slurm("slurm_account"),
+        qos=dag.slurm("qos"),
     shell:
         "python3 -m opatlas.harness.supervisor"
         " results/attempts/{wildcards.backend}/{wildcards.version}/{wildcards.platform}/"

@@ -16,12 +16,15 @@ GRES = re.compile(r"^gpu(:[A-Za-z0-9_.-]+)?:[1-9][0-9]*$")
 
 @dataclass(frozen=True)
 class Slurm:
+    """Where jobs of a platform run; `gres` is one device, `max_minutes` the longest job allowed."""
+
     partition: str
     gres: str
     cpus: int
     mem_mb: int
     account: str | None = None
     qos: str | None = None
+    max_minutes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ def _slurm(section: Section) -> Slurm:
         mem_mb=section.integer("mem_mb", 65536, minimum=1024),
         account=section.text("account", None),
         qos=section.text("qos", None),
+        max_minutes=section.integer("max_minutes", None, minimum=1),
     )
     section.done()
     return slurm

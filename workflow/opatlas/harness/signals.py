@@ -11,27 +11,43 @@ from dataclasses import dataclass
 from types import FrameType
 
 # SLURM warns by SIGUSR1 or SIGUSR2 (sbatch --signal) and ends by SIGTERM.
+WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+# One end of a job may arrive twice: from SLURM and from the container's runtime.
+SAME_S = 0.05
 
 
 @dataclass
 class Stop:
-    """Whether to end at the next case boundary (`reason` says why), and when to wait no longer for it."""
+    """Whether to end at the next case boundary (`reason` says why), and when to wait no longer for it.
+
+    `ends` is when the job's time is over, in seconds since 1970: a warning of it leaves time until then.
+    """
 
     wake_fd: int
     grace_s: float
+    ends: float | None = None
     reason: str | None = None
     until: float | None = None
     terminations: int = 0
+    terminated: float = -SAME_S
 
     @property
     def now(self) -> bool:
         return self.terminations > 1 or (self.until is not None and time.monotonic() > self.until)
 
     def note(self, number: int) -> None:
+        now = time.monotonic()
+        wait = self.grace_s
+        if number in WARNINGS and self.ends is not None:
+            wait = max(wait, self.ends - time.time() - self.grace_s)
         self.reason = self.reason or signal.Signals(number).name
-        self.until = self.until or time.monotonic() + self.grace_s
-        self.terminations += number in (signal.SIGTERM, signal.SIGINT)
+        self.until = min(self.until or now + wait, now + wait)
+        if number in (signal.SIGTERM, signal.SIGINT) and now - self.terminated >= SAME_S:
+            self.terminations += 1
+            self.terminated = now
 
     def drain(self) -> None:
         with suppress(BlockingIOError):
@@ -39,12 +55,12 @@ class Stop:
 
 
 @contextmanager
-def listening(grace_s: float) -> Iterator[Stop]:
+def listening(grace_s: float, ends: float | None = None) -> Iterator[Stop]:
     """Notes stopping signals, and wakes on them and on the end of a child, while the block runs."""
     wake_fd, write_fd = os.pipe()
     os.set_blocking(wake_fd, False)
     os.set_blocking(write_fd, False)
-    stop = Stop(wake_fd, grace_s)
+    stop = Stop(wake_fd, grace_s, ends)
 
     def handle(number: int, frame: FrameType | None) -> None:
         if number != signal.SIGCHLD:

@@ -22,6 +22,9 @@ EXIT_REFUSED = 1
 EXIT_USAGE = 2
 EXIT_STOPPED = 75
 
+# When the time of the SLURM job is over, in seconds since 1970; cluster/job.py sets it.
+JOB_END = "OPATLAS_JOB_END"
+
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 1:
@@ -48,7 +51,8 @@ def supervise(ticket: Ticket) -> int:
     if todo := missing(ticket, journals):
         linux.no_core_dumps()
         linux.adopt_orphans()
-        with signals.listening(ticket.run.grace_s) as stop, environment.scratch(os.environ) as folder:
+        ends = float(end) if (end := os.environ.get(JOB_END)) else None
+        with signals.listening(ticket.run.grace_s, ends) as stop, environment.scratch(os.environ) as folder:
             reason = Attempt(ticket, stop, folder).run(todo, journals)
         if reason is not None:
             print(f"opatlas: stopped by {reason}; run again to go on", file=sys.stderr)

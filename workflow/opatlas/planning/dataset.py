@@ -59,7 +59,8 @@ class PlannedDataset:
                 "plan": self.plan_fingerprint,
                 "code": code.closure((*PUBLISHING, *ops)),
                 "settings": self.config.settings.publishing(),
-                "platform": asdict(self.dataset.platform),
+                # Where jobs are submitted to says nothing about their rows.
+                "platform": asdict(replace(self.dataset.platform, slurm=None)),
                 "labels": self.labels.record(),
             }
         )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from opatlas.config.datasets import Dataset
 from opatlas.config.settings import RunSettings
 from opatlas.planning.plan import OpPlan
-from opatlas.planning.shards import Shard, costs
+from opatlas.planning.shards import Shard, costs, gpus_of
 from opatlas.staleness.fingerprint import context
 
 # The generation of a repeated case: no retry ever reaches it.
@@ -39,6 +39,7 @@ def repeat_shard(dataset: Dataset, op: OpPlan, settings: RunSettings) -> Shard |
         ids,
         tuple(float(cost[index]) for index in chosen),
         dict.fromkeys(ids, GENERATION),
+        gpus_of(op, chosen),
     )
 
 

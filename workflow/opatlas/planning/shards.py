@@ -32,7 +32,7 @@ CPU_OVERHEAD_S, CPU_CALLS = 0.3, 20
 
 @dataclass(frozen=True)
 class Shard:
-    """The unit of scheduling: one job, one device.
+    """The unit of scheduling: one job, on one device or on as many as its cases span.
 
     `ids` and `costs_s` (seconds on the device) are in the order of the plan. `generations` counts how
     often `retry` asked for a case again.
@@ -45,6 +45,7 @@ class Shard:
     ids: tuple[str, ...]
     costs_s: tuple[float, ...]
     generations: Mapping[str, int]
+    gpus: int = 1
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -82,6 +83,11 @@ def costs(op: OpPlan, platform: Platform) -> Array:
     return seconds
 
 
+def gpus_of(op: OpPlan, members: Any = slice(None)) -> int:
+    """How many devices these cases of an op need, all of them by default: what their field `gpus` says."""
+    return int(op.columns["gpus"][members].max()) if "gpus" in op.op.fields else 1
+
+
 def cut(
     dataset: Dataset, op: OpPlan, context: Context, target_s: float, generations: Mapping[str, int]
 ) -> list[Shard]:
@@ -95,7 +101,8 @@ def cut(
         members = np.sort(np.concatenate(builds[first:last]))
         own = tuple(map(ids.__getitem__, members.tolist()))
         again = {case_id: generations[case_id] for case_id in own if case_id in generations}
-        shards.append(Shard(dataset, op.op.name, name, context, own, tuple(cost[members].tolist()), again))
+        seconds = tuple(cost[members].tolist())
+        shards.append(Shard(dataset, op.op.name, name, context, own, seconds, again, gpus_of(op, members)))
     return shards
 
 

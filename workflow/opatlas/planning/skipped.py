@@ -19,7 +19,7 @@ from opatlas.planning import rules
 from opatlas.planning.plan import LeftOut, OpPlan, Plan
 from opatlas.planning.rows import Rows
 from opatlas.planning.rules import PLANNED
-from opatlas.planning.shards import Shard, costs
+from opatlas.planning.shards import Shard, costs, gpus_of
 from opatlas.planning.wanted import UNRESOLVED
 from opatlas.staleness.fingerprint import context
 
@@ -51,6 +51,7 @@ def sample_shard(dataset: Dataset, op: OpPlan, settings: RunSettings) -> Shard |
         tuple(op.ids),
         tuple(costs(op, dataset.platform).tolist()),
         dict.fromkeys(op.ids, GENERATION),
+        gpus_of(op),
     )
 
 
