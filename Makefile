@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint fix clean
+.PHONY: help demo test test-cluster lint fix clean
 
 help:
 	@echo "make demo   measure and publish a real dataset on this machine's CPU"
 	@echo "make test   all tests that need no root"
+	@echo "make test-cluster   tests with a real SLURM; needs root and Debian's slurm-wlm"
 	@echo "make lint   ruff, snakefmt, snakemake --lint, mypy"
 	@echo "make fix    format and mend what can be mended"
 
@@ -30,6 +31,12 @@ demo: $(VENV)/.base
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n 2 --dist loadscope
+
+# A SLURM of the tests' own, whose daemons run as root; what it needs is installed first.
+SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
+test-cluster: $(VENV)/.dev
+	@command -v slurmctld >/dev/null || $(SUDO) apt-get install -q -y --no-install-recommends slurm-wlm munge
+	$(SUDO) $(BIN)/pytest -n 0 tests/cluster
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -263,7 +263,7 @@ class Dag:
             platform = planned.dataset.platform
             if platform.slurm is None and any(state.missing for state in self._states[name]):
                 raise UserError(
-                    f"config/platforms.yaml: {platform.name}.slurm is missing: this run would submit the jobs "
+                    f"config/platforms.yaml: {platform.name}.slurm is missing: this run would submit jobs "
                     f"of results/{name} to SLURM; add slurm: {{partition: ..., gres: 'gpu:...:1'}}, or "
                     "leave out --profile slurm to measure on this machine"
                 )

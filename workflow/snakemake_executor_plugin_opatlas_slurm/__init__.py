@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import snakemake_executor_plugin_slurm as slurm
 from opatlas.cluster import job as launcher
@@ -45,16 +45,21 @@ PAUSE_S = 10.0
 
 @dataclass
 class ExecutorSettings(slurm.ExecutorSettings):  # type: ignore[misc]
-    """The plugin's settings, with defaults that suit jobs which measure."""
+    """The plugin's settings, with defaults that suit jobs which measure.
 
-    jobname_prefix: str | None = field(default="opatlas", metadata={"help": "Prefix of job names."})
-    logdir: Path | None = field(
+    Snakemake makes options of them, and does not read `str | None`.
+    """
+
+    jobname_prefix: Optional[str] = field(  # noqa: UP045
+        default="opatlas", metadata={"help": "Prefix of job names."}
+    )
+    logdir: Optional[Path] = field(  # noqa: UP045
         default=Path("results/logs/slurm"), metadata={"help": "Where the logs of SLURM jobs go."}
     )
-    status_command: str | None = field(
+    status_command: Optional[str] = field(  # noqa: UP045
         default=None, metadata={"help": "sacct or squeue; without it, the one that works."}
     )
-    init_seconds_before_status_checks: int | None = field(
+    init_seconds_before_status_checks: Optional[int] = field(  # noqa: UP045
         default=10, metadata={"help": "Seconds between two looks at the jobs, at first."}
     )
     max_seconds_between_status_checks: int = field(
