@@ -100,7 +100,8 @@ def test_slurmctld_is_away_for_a_while(slow: ClusterProject) -> None:
     assert_complete(slow)
 
 
-def test_a_killed_snakemake_s_jobs_are_adopted(slow: ClusterProject) -> None:
+def test_a_killed_snakemake_s_jobs_are_ended_by_the_next(slow: ClusterProject) -> None:
+    slow.script('{"seconds": 1}')
     first = slow.start(*GEMM)
     slow.running_job()
     until("both jobs are submitted", lambda: len(slow.cluster.squeue()) == 2)
@@ -108,10 +109,9 @@ def test_a_killed_snakemake_s_jobs_are_adopted(slow: ClusterProject) -> None:
     first.kill()
     second = slow.start(*GEMM)
     assert second.wait() == 0, second.output
-    assert "is measured by SLURM job" in second.output
-    assert "was submitted as" not in second.output.partition("SLURM jobs of an earlier run")[2]
-    seen = {attempt.partition('"job_id":"')[2].partition('"')[0] for attempt in slow.records("attempt")}
-    assert seen == jobs
+    assert "ended SLURM jobs of an earlier run: " in second.output
+    assert len(slow.records("attempt")) == 2 * len(jobs)
+    assert sum('"reason":"SIGTERM"' in line for line in slow.records("end")) == len(jobs)
     assert_complete(slow)
 
 

@@ -21,6 +21,7 @@ from opatlas import lock
 from opatlas.baseline import side
 from opatlas.catalogue import load as catalogue
 from opatlas.checks import report as checks
+from opatlas.cluster import queue
 from opatlas.cluster import resources as cluster
 from opatlas.config import datasets
 from opatlas.config.datasets import RESULTS, SKIPPED, Dataset
@@ -270,7 +271,17 @@ class Dag:
 
     # --- plans ---------------------------------------------------------------------------------
 
+    def _end_earlier_jobs(self) -> None:
+        """Jobs of a run that died would change what is missing while it is planned, and measure it twice."""
+        holder = lock.read(self.root / RESULTS)
+        if self.workflow.executor_plugin.name != SLURM or (holder and not holder.is_dead):
+            return
+        if ended := queue.end_earlier(self.root):
+            print(f"opatlas: ended SLURM jobs of an earlier run: {' '.join(ended)}", file=sys.stderr)
+
     def _plan(self, name: str) -> PlannedDataset:
+        if not self._planned:
+            self._end_earlier_jobs()
         if name not in self._planned:
             planned = plan_dataset(self.root, self.config, self._catalogue, self.config.dataset(name))
             self._planned[name] = planned

@@ -1,7 +1,7 @@
 """Snakemake's executor for SLURM, for jobs whose success is proved by a receipt.
 
 A subclass of snakemake-executor-plugin-slurm 2.8.0, which Snakemake finds by this package's name. It differs
-in what is here: how a job is started, whose states are believed, and what happens to jobs of a run that died.
+in what is here: how a job is started, and what is believed of its end.
 """
 
 import os
@@ -74,7 +74,7 @@ class ExecutorSettings(slurm.ExecutorSettings):  # type: ignore[misc]
 
 
 class Executor(slurm.Executor):  # type: ignore[misc]
-    """Submits, follows and adopts jobs. The receipt of a job, its only output, says whether it succeeded."""
+    """Submits and follows jobs. The receipt of a job, its only output, says whether it succeeded."""
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         # Inside a job the plugin forgets every variable of SLURM's; this one says where SLURM is.
@@ -85,7 +85,6 @@ class Executor(slurm.Executor):  # type: ignore[misc]
     def __post_init__(self, test_mode: bool = False) -> None:
         super().__post_init__(test_mode)
         self._watch: queue.Watch | None = None
-        self._earlier: dict[Path, list[str]] | None = None
         # Nodes on which a job failed, by the folder of its shard.
         self._avoided: dict[Path, set[str]] = {}
         self._stuck: set[tuple[str, str]] = set()
@@ -101,39 +100,15 @@ class Executor(slurm.Executor):  # type: ignore[misc]
         """In the job, Snakemake runs the rule itself: no step, no srun."""
         return "--executor local"
 
-    def run_jobs(self, jobs: list[Any]) -> None:
-        # In the main thread, before the first job of this run is submitted.
-        if self._earlier is None:
-            self._find_earlier()
-        super().run_jobs(jobs)
-
-    def _find_earlier(self) -> None:
-        self._earlier = {}
-        for found in queue.in_flight(Path(self.workflow.workdir_init)):
-            self._earlier.setdefault(found.receipt.parent, []).append(found.id)
-        if self._earlier:
-            count = sum(map(len, self._earlier.values()))
-            self.logger.info(f"opatlas: {count} SLURM jobs of an earlier run are still there.")
-
     def run_job(self, job: Any) -> None:
-        """Submits a job, or adopts the one of an earlier run that measures its shard. In a thread."""
+        """Submits a job. In a thread."""
         try:
-            adopted = self._adopt(job)
-            info = adopted or SubmittedJobInfo(job, self._submit(job), {"slurm_logfile": None})
-            info.aux["slurm_logfile"] = self._log(job, info.external_jobid)
-            what = "is measured by" if adopted else "was submitted as"
-            self.logger.info(f"opatlas: {_shard(job)} {what} SLURM job {info.external_jobid}")
+            job_id = self._submit(job)
+            self.logger.info(f"opatlas: {_shard(job)} was submitted as SLURM job {job_id}")
+            info = SubmittedJobInfo(job, job_id, {"slurm_logfile": self._log(job, job_id)})
             self._report_job_submission_threadsafe(info)
         except (UserError, WorkflowError, OSError, subprocess.SubprocessError) as error:
             self._report_job_error_threadsafe(SubmittedJobInfo(job), f"opatlas: {error}\n")
-
-    def _adopt(self, job: Any) -> SubmittedJobInfo | None:
-        """Two jobs for one shard would measure it twice: one is kept."""
-        own = (self._earlier or {}).pop(_receipt(job).parent, [])
-        if not own:
-            return None
-        queue.cancel(own[1:])
-        return SubmittedJobInfo(job, own[0], {"adopted": True})
 
     def _submit(self, job: Any) -> str:
         """The id of the new job. Repeats while SLURM is busy, but never a submission that succeeded."""
@@ -245,7 +220,7 @@ class Executor(slurm.Executor):  # type: ignore[misc]
         if found and found.phase is Phase.HELD:
             queue.cancel([info.external_jobid])
         self._note_node(info.job, found)
-        if (found and found.state == "COMPLETED" and not info.aux.get("adopted")) or _is_proved(info.job):
+        if (found and found.state == "COMPLETED") or _is_proved(info.job):
             self.report_job_success(info)
         else:
             self.report_job_error(info, msg=_message(info, found), aux_logs=[str(info.aux["slurm_logfile"])])
@@ -268,14 +243,6 @@ class Executor(slurm.Executor):  # type: ignore[misc]
             self._failed_nodes.add(found.node)
         self._avoided.setdefault(_receipt(job).parent, set()).add(found.node)
 
-    def shutdown(self) -> None:
-        super().shutdown()
-        if left := [job for jobs in (self._earlier or {}).values() for job in jobs]:
-            self.logger.warning(
-                "opatlas: SLURM jobs of an earlier run measure what this run did not ask for: "
-                f"{' '.join(left)}. 'scancel {' '.join(left)}' ends them."
-            )
-
 
 def _receipt(job: Any) -> Path:
     return Path(str(job.output[0]))
@@ -288,7 +255,7 @@ def _shard(job: Any) -> str:
 def _is_proved(job: Any) -> bool:
     """Whether every case of the job's ticket has an outcome.
 
-    Its journals count too, and the receipt is then written here: a job of an earlier run writes another one.
+    Its journals count too, and the receipt is then written here: the job may have ended just before it did.
     """
     path = _receipt(job)
     if path.exists():

@@ -6,6 +6,7 @@ import getpass
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,8 @@ from opatlas.cluster.states import Job, first_word
 from opatlas.errors import UserError
 
 TIMEOUT_S = 60
+# SLURM kills what does not end by itself, after its KillWait.
+END_S = 300
 SQUEUE = "squeue"
 SACCT = "sacct"
 TOOLS = (SACCT, SQUEUE)
@@ -48,6 +51,21 @@ def in_flight(workdir: Path) -> list[InFlight]:
         if Path(folder) == workdir and len(words) > 1 and words[0] == MARK:
             jobs.append(InFlight(job, Path(words[-1])))
     return sorted(jobs, key=lambda found: int(found.id))
+
+
+def end_earlier(workdir: Path) -> list[str]:
+    """Cancels the jobs of an earlier run and waits until they are over; returns their ids.
+
+    What they finished is in their journals. UserError when they do not end.
+    """
+    found = [job.id for job in in_flight(workdir)]
+    cancel(found)
+    deadline = time.monotonic() + END_S
+    while in_flight(workdir):
+        if time.monotonic() > deadline:
+            raise UserError(f"SLURM jobs {' '.join(found)} of an earlier run do not end: see squeue --me")
+        time.sleep(1)
+    return found
 
 
 def ask(command: Sequence[str]) -> list[str]:
