@@ -30,7 +30,7 @@ def test_account_and_qos_are_asked_for_where_they_are_given() -> None:
 
 
 def test_a_platform_without_slurm_asks_for_nothing() -> None:
-    assert set(request(None, 100, 1, 2).values()) == {None}
+    assert not any(request(None, 100, 1, 2).values())
 
 
 def test_the_warning_leaves_a_short_job_most_of_its_time() -> None:

@@ -20,12 +20,11 @@ WARNING_S = 120
 def request(slurm: Slurm | None, seconds: float, gpus: int, attempt: int) -> dict[str, Any]:
     """Snakemake's resources of a job whose cases take `seconds` on each of `gpus` devices.
 
-    Every value is None where the platform has no SLURM section.
+    A platform without a SLURM section asks for nothing: None, or 0 where Snakemake wants a number.
     """
     if slurm is None:
-        return dict.fromkeys(
-            ("slurm_partition", "gres", "cpus_per_task", "mem_mb", "runtime", "slurm_account", "qos")
-        )
+        none = dict.fromkeys(("slurm_partition", "gres", "cpus_per_task", "slurm_account", "qos"))
+        return {**none, "mem_mb": 0, "runtime": 0}
     minutes = attempt * math.ceil(START_MINUTES + FACTOR * seconds / 60)
     return {
         "slurm_partition": slurm.partition,
