@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import resource
+import shutil
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 from opatlas.catalogue import load as catalogue
 from opatlas.checks.run import check_dataset
 from opatlas.config import datasets
@@ -26,14 +28,25 @@ from opatlas.tables.merge import merge_dataset
 REPOSITORY = Path(__file__).parents[2]
 
 
-def planned(name: str, rows: int) -> PlannedDataset:
-    """The first `rows` cases of a dataset's plan, every op with a runner."""
-    config = datasets.load(REPOSITORY)
-    cases = catalogue.load(REPOSITORY)
+def grow(root: Path, rows: int) -> Path:
+    """A copy of config/ and cases/ whose gemm table alone has at least so many rows."""
+    for part in ("config", "cases"):
+        shutil.copytree(REPOSITORY / part, root / part)
+    path = root / "cases/ops/gemm.yaml"
+    grid = yaml.safe_load(path.read_text(encoding="utf-8"))
+    grid["tokens"] = list(range(1, 1 + -(-rows // len(grid["features"]) ** 2)))
+    path.write_text(yaml.safe_dump(grid), encoding="utf-8")
+    return root
+
+
+def planned(tree: Path, name: str, rows: int) -> PlannedDataset:
+    """The first `rows` cases of a dataset's plan, every op with a runner; `tree` has config/ and cases/."""
+    config = datasets.load(tree)
+    cases = catalogue.load(tree)
     dataset = config.dataset(name)
     plan = make_plan(config, cases, dataset, dict.fromkeys(cases.ops(dataset.backend), True))
     ops = []
-    for op in plan.ops:
+    for op in sorted(plan.ops, key=lambda op: op.op.name != "gemm"):
         kept = np.arange(min(rows, len(op.rows)))
         if op.op.rows == 1 and len(kept):
             ops.append(replace(op, rows=op.rows.take(kept), owner_index=op.owner_index[kept]))
@@ -93,8 +106,8 @@ def _row(case_id: str, number: int) -> dict[str, Any]:
     }
 
 
-def merge_and_check(root: Path, name: str, rows: int) -> str:
-    dataset = planned(name, rows)
+def merge_and_check(root: Path, tree: Path, name: str, rows: int) -> str:
+    dataset = planned(tree, name, rows)
     # Planning has a benchmark of its own.
     print(f"plan {dataset.fingerprint[:16]}", flush=True)
     start, busy = time.perf_counter(), time.process_time()
@@ -112,21 +125,24 @@ def merge_and_check(root: Path, name: str, rows: int) -> str:
     return "\n".join([*lines, *(f"blocking: {finding.message}" for finding in report.blocking)])
 
 
-def write_all(root: Path, name: str, rows: int) -> None:
-    write_shards(root, planned(name, rows))
+def write_all(root: Path, tree: Path, name: str, rows: int) -> None:
+    write_shards(root, planned(tree, name, rows))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dataset", default="trtllm/1.3.0rc20/sm90")
     parser.add_argument("--rows", type=int, default=300_000)
+    parser.add_argument("--one-table", action="store_true", help="all rows in gemm_perf, its grid grown")
     arguments = parser.parse_args()
     processes = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="opatlas-bench-") as folder:
+        root = Path(folder)
+        tree = grow(root, arguments.rows) if arguments.one_table else REPOSITORY
         for step in (write_all, merge_and_check):
             # A process for each step, so that the memory is that of merging and checking alone.
             with ProcessPoolExecutor(1, processes) as pool:
-                found = pool.submit(step, Path(folder), arguments.dataset, arguments.rows).result()
+                found = pool.submit(step, root, tree, arguments.dataset, arguments.rows).result()
     print(found)
 
 
