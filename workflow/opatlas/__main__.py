@@ -23,7 +23,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m opatlas {command}", description=module.__doc__)
     module.add_arguments(parser)
     try:
-        return int(module.run(parser.parse_args(rest)))
+        status = int(module.run(parser.parse_args(rest)))
+        sys.stdout.flush()
+        return status
     except UserError as error:
         print(f"opatlas: {error}", file=sys.stderr)
         return 1
@@ -40,4 +42,8 @@ def usage() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    ended = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Without the interpreter's teardown, in which Arrow's threads that are just starting abort the process.
+    os._exit(ended)
