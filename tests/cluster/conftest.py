@@ -124,7 +124,7 @@ def cluster_project(cluster: Slurm, folder: Path) -> Iterator[ClusterProject]:
     cluster.empty()
 
 
-def until(what: str, ready: Callable[[], object], timeout: float = 90) -> None:
+def until(what: str, ready: Callable[[], object], timeout: float = 300) -> None:
     """Waits for something that another process does."""
     deadline = time.monotonic() + timeout
     while not ready():
