@@ -37,8 +37,7 @@ def test_runs_by_graph(device, case_id):
 
 def test_fp8_product_is_right(device):
     from opatlas.backends.torch import gemm
-    from opatlas.backends.torch.dtypes import FP8_SPREAD
-    from opatlas.ops.gemm.inputs import WEIGHT_SCALE
+    from opatlas.ops.gemm.inputs import FP8_SPREAD, WEIGHT_SCALE
 
     _, case = parse_id("gemm/dtype=fp8/m=16/n=256/k=512")
     built = gemm.build(case, device)

@@ -39,14 +39,9 @@ class Catalogue:
 
     def labels(self, backend: str, sm: int | None) -> Labels:
         """What is said of the labels of a backend on an SM."""
-
-        def mine(match: Match) -> bool:
-            return (match.backends is None or backend in match.backends) and (
-                match.sms is None or sm in match.sms
-            )
-
-        rules = tuple(rule for rule in self.label_rules if mine(rule.match))
-        return Labels(backend, sm, rules, tuple(entry for entry in self.relabels if mine(entry.match)))
+        rules = tuple(rule for rule in self.label_rules if rule.match.speaks_of(backend, sm))
+        relabels = tuple(entry for entry in self.relabels if entry.match.speaks_of(backend, sm))
+        return Labels(backend, sm, rules, relabels)
 
     def models_for(self, backend: str) -> list[Model]:
         return [model for model in self.models if model.planned_for(backend)]
@@ -120,8 +115,13 @@ def _check(catalogue: Catalogue, problems: Problems) -> None:
                 place = f"{model.file}: {model.name}.backends"
                 problems.add(f"{place}: there is no backend {backend!r} ({', '.join(backends)})")
     rules: tuple[Skip | Dispatch | Unverified | LabelRule | Relabel, ...]
-    rules = (*catalogue.skips, *catalogue.dispatch, *catalogue.unverified)
-    rules = (*rules, *catalogue.label_rules, *catalogue.relabels)
+    rules = (
+        *catalogue.skips,
+        *catalogue.dispatch,
+        *catalogue.unverified,
+        *catalogue.label_rules,
+        *catalogue.relabels,
+    )
     for entry in rules:
         _check_names(entry.match, catalogue, problems)
 

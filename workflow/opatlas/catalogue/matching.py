@@ -35,12 +35,15 @@ class Match:
     models: tuple[str, ...] | None
     where: Mapping[str, Any]
 
+    def speaks_of(self, backend: str, sm: int | None) -> bool:
+        """Whether cases of a backend on an SM can match at all."""
+        return (self.backends is None or backend in self.backends) and (self.sms is None or sm in self.sms)
+
     def concerns(self, backend: str, op: str, sm: int | None, fields: Sequence[str]) -> bool:
         """Whether cases of this op can match at all."""
         return (
-            (self.backends is None or backend in self.backends)
+            self.speaks_of(backend, sm)
             and (self.ops is None or op in self.ops)
-            and (self.sms is None or sm in self.sms)
             and all(field in fields for field in self.where)
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opatlas.checks.controls import timings
 from opatlas.checks.evidence import Evidence
 from opatlas.checks.finding import ADVISORY, Finding
 from opatlas.config.platforms import Peaks
@@ -52,25 +53,21 @@ def _keep(best: dict[str, Reached], reached: Reached) -> None:
 
 def _reached(evidence: Evidence, peaks: Peaks) -> Iterator[Reached]:
     """What the timings of control cases reached of the ceiling that bounds each."""
-    for shard in evidence.record["shards"]:
-        op = load_op(shard["op"])
-        for control in shard["controls"]:
-            attempt = evidence.record["attempts"].get(control["attempt"])
-            latency = sum(row["latency"] for row in control.get("rows") or ())
-            if attempt is None or not latency > 0 or ("latency", "ms") not in op.table.measured:
-                continue
-            case = parse_id(control["case"])[1]
-            work = op.work(op.columns([case]))
-            dtype = getattr(case, op.dtype)
-            peak = peaks.flops.get(dtype, float("inf"))
-            times = {
-                f"tflops.{dtype}": 1e3 * float(work.flops[0]) / peak,
-                "bandwidth_gbs": 1e3 * float(work.moved_bytes[0]) / peaks.bytes_per_s,
-            }
-            ceiling, least = max(times.items(), key=lambda item: item[1])
-            certain = float(np.ravel(work.certain)[0])
-            node = str(attempt["node"])
-            yield Reached(ceiling, certain * least / latency, least, control["case"], node)
+    for control in timings(evidence.record):
+        op = load_op(control.op)
+        if ("latency", "ms") not in op.table.measured:
+            continue
+        case = parse_id(control.case)[1]
+        work = op.work(op.columns([case]))
+        dtype = getattr(case, op.dtype)
+        peak = peaks.flops.get(dtype, float("inf"))
+        times = {
+            f"tflops.{dtype}": 1e3 * float(work.flops[0]) / peak,
+            "bandwidth_gbs": 1e3 * float(work.moved_bytes[0]) / peaks.bytes_per_s,
+        }
+        ceiling, least = max(times.items(), key=lambda item: item[1])
+        certain = float(np.ravel(work.certain)[0])
+        yield Reached(ceiling, certain * least / control.latency, least, control.case, control.device[0])
 
 
 def _finding(platform: str, reached: Reached, message: str, advice: str) -> Finding:

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from opatlas.checks.evidence import Evidence, OpRows
-from opatlas.checks.finding import ADVISORY, BLOCKING, Finding, some
+from opatlas.checks.finding import ADVISORY, BLOCKING, MERGE_AGAIN, Finding, some
 from opatlas.ops.spec import Array
 
 NAME = "completeness"
-AGAIN = "remove the dataset's folder under results/tables and run again"
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -61,4 +60,4 @@ def _op(own: OpRows) -> Iterator[Finding]:
 
 
 def _finding(table: str, message: str, cases: list[str]) -> Finding:
-    return Finding(NAME, BLOCKING, table, message, AGAIN, "case_id", len(cases), some(cases))
+    return Finding(NAME, BLOCKING, table, message, MERGE_AGAIN, "case_id", len(cases), some(cases))

@@ -37,7 +37,7 @@ class Control:
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
-    controls = list(_controls(evidence.record))
+    controls = list(timings(evidence.record))
     # How far they may be from the usual ones, beyond their own noise.
     tolerance = evidence.planned.config.settings.checks.controls.tolerance
     shards = _shards(evidence.record)
@@ -46,7 +46,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
     yield from _odd_shards(controls, shards, tolerance)
 
 
-def _controls(record: Mapping[str, Any]) -> Iterator[Control]:
+def timings(record: Mapping[str, Any]) -> Iterator[Control]:
     """Each timing once, though a shard that was regrouped hands it on to several."""
     seen = set()
     for shard in record["shards"]:

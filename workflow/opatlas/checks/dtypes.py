@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from opatlas.checks.evidence import Evidence, OpRows
-from opatlas.checks.finding import ADVISORY, Finding, some
+from opatlas.checks.finding import ADVISORY, EXAMPLES, Finding, some
 from opatlas.config.checks import Dtypes
 from opatlas.ops.spec import Array
 from opatlas.planning.rows import combined
@@ -64,7 +64,7 @@ def _alike(
     if chosen.any():
         examples = some(
             f"{own.id(one)}: {latency[one]:.3g} ms, {own.id(two)}: {latency[two]:.3g} ms"
-            for one, two in zip(left[chosen][:5], right[chosen][:5], strict=True)
+            for one, two in zip(left[chosen][:EXAMPLES], right[chosen][:EXAMPLES], strict=True)
         )
         message = f"{kinds} take the same time where their work differs"
         advice = "see which kernels ran (provenance.json, kernels): a label or the kernel is wrong"

@@ -9,6 +9,8 @@ from typing import Any
 BLOCKING = "blocking"
 ADVISORY = "advisory"
 EXAMPLES = 5
+# What to do about tables that are not those of the shards.
+MERGE_AGAIN = "remove the dataset's folder under results/tables and run again"
 
 
 @dataclass(frozen=True)

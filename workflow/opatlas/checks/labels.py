@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from opatlas.catalogue.labels import LabelRule
 from opatlas.catalogue.matching import Test, test_of
 from opatlas.checks.evidence import Evidence, OpRows
-from opatlas.checks.finding import BLOCKING, Finding, some
+from opatlas.checks.finding import BLOCKING, MERGE_AGAIN, Finding, some
 from opatlas.ops.spec import Array
 from opatlas.tables.labels import published_fields
 from opatlas.tables.schema import TYPES
@@ -40,8 +40,7 @@ def _planned(evidence: Evidence, own: OpRows) -> Iterator[Finding]:
         wrong = ~pc.equal(own.rows[column.name], wanted).to_numpy()
         if wrong.any():
             message = f"{column.name} is not that of the case"
-            advice = "remove the dataset's folder under results/tables and run again"
-            yield _finding(own, message, advice, column.name, wrong)
+            yield _finding(own, message, MERGE_AGAIN, column.name, wrong)
 
 
 def _rule(own: OpRows, rule: LabelRule) -> Iterator[Finding]:

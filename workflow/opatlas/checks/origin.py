@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import pyarrow.compute as pc
 
 from opatlas.checks.evidence import Evidence
-from opatlas.checks.finding import BLOCKING, Finding, some
+from opatlas.checks.finding import BLOCKING, MERGE_AGAIN, Finding, some
 from opatlas.tables.merge import FAILURES
 
 NAME = "origin"
-ADVICE = "remove the dataset's folder under results/tables and run again"
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -22,8 +21,8 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             if strange:
                 message = f"rows are of a {column} that this plan does not have"
                 examples = some(sorted(strange))
-                yield Finding(NAME, BLOCKING, name, message, ADVICE, column, len(strange), examples)
+                yield Finding(NAME, BLOCKING, name, message, MERGE_AGAIN, column, len(strange), examples)
     merged = {entry["fingerprint"] for entry in evidence.record["shards"]}
     if gone := sorted(key for key, fingerprint in planned.items() if fingerprint not in merged):
         message = "shards of this plan are not among those that were merged"
-        yield Finding(NAME, BLOCKING, "", message, ADVICE, "shard", len(gone), some(gone))
+        yield Finding(NAME, BLOCKING, "", message, MERGE_AGAIN, "shard", len(gone), some(gone))

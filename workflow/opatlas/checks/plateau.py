@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from opatlas.checks.evidence import Evidence, OpRows
-from opatlas.checks.finding import ADVISORY, Finding, some
+from opatlas.checks.finding import ADVISORY, EXAMPLES, Finding, some
 from opatlas.config.checks import Plateau
 from opatlas.ops.spec import Array
 
@@ -42,6 +42,6 @@ def _group(own: OpRows, latency: Array, chosen: Array, name: str, limits: Platea
     if spread >= limits.work and np.median(work) <= EXPLAINED * floor:
         message = f"rows of {name} take about {floor:.3g} ms though their work differs {spread:.0f} times"
         advice = "look whether launches or another fixed cost are timed; a trace of one call shows it"
-        examples = some(own.id(row) for row in standing[:5])
+        examples = some(own.id(row) for row in standing[:EXAMPLES])
         count = len(standing)
         yield Finding("plateau", ADVISORY, own.table, message, advice, f"kind={name}", count, examples)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opatlas.checks.evidence import Evidence
-from opatlas.checks.finding import BLOCKING, Finding, some
+from opatlas.checks.finding import BLOCKING, MERGE_AGAIN, Finding, some
 
 
 def check(evidence: Evidence) -> Iterator[Finding]:
@@ -15,7 +15,7 @@ def check(evidence: Evidence) -> Iterator[Finding]:
             BLOCKING,
             name,
             f"{name}.parquet: {wrong[0]}",
-            "remove the dataset's folder under results/tables and run again",
+            MERGE_AGAIN,
             count=len(wrong),
             examples=some(wrong),
         )

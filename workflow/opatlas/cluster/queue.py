@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -193,7 +192,3 @@ def nodes(partition: str) -> set[str]:
 def cancel(ids: Sequence[str]) -> None:
     if ids:
         ask(["scancel", *ids])
-
-
-def is_installed() -> bool:
-    return shutil.which("sbatch") is not None

@@ -15,9 +15,6 @@ NAMES = {
     "fp8": torch.float8_e4m3fn,
 }
 
-FP8_SPREAD = 100.0
-"""Standard deviation of normal values scaled so that the largest of some 10^5 meets fp8's 448."""
-
 
 def torch_dtype(name: str) -> Any:
     """Unsupported where PyTorch has no such precision."""

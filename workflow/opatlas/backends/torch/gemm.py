@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from opatlas.backends.torch.dtypes import FP8_SPREAD, torch_dtype
+from opatlas.backends.torch.dtypes import torch_dtype
 from opatlas.measuring.call import Call
 from opatlas.measuring.device import Device, require_memory
 from opatlas.ops.gemm import inputs
@@ -19,7 +19,7 @@ def build(case: Case, device: Device) -> Any:
     size = case.n * case.k * dtype.itemsize
     copies = device.copies(size)
     require_memory(device, weights=copies * size)
-    scale = FP8_SPREAD if case.dtype == "fp8" else inputs.WEIGHT_SCALE
+    scale = inputs.FP8_SPREAD if case.dtype == "fp8" else inputs.WEIGHT_SCALE
     return device.normal((copies, case.n, case.k), dtype, scale).unbind(0)
 
 
@@ -33,9 +33,9 @@ def call(built: Any, case: Case, device: Device) -> Call:
     require_memory(device, x=sets * x_bytes, y=(sets + 1) * y_bytes)
     copies = len(built)
     if case.dtype == "fp8":
-        xs = device.normal((sets, case.m, case.k), dtype, FP8_SPREAD).unbind(0)
-        x_scale = torch.tensor(1 / FP8_SPREAD, device=device.torch_device)
-        w_scale = torch.tensor(inputs.WEIGHT_SCALE / FP8_SPREAD, device=device.torch_device)
+        xs = device.normal((sets, case.m, case.k), dtype, inputs.FP8_SPREAD).unbind(0)
+        x_scale = torch.tensor(1 / inputs.FP8_SPREAD, device=device.torch_device)
+        w_scale = torch.tensor(inputs.WEIGHT_SCALE / inputs.FP8_SPREAD, device=device.torch_device)
         transposed = [weights.t() for weights in built]
 
         def run(i: int) -> Any:

@@ -13,12 +13,9 @@ from vllm.model_executor.model_loader.utils import process_weights_after_loading
 
 from opatlas.backends.vllm.engine import any_engine, building
 from opatlas.measuring.device import Device
-from opatlas.ops.gemm.inputs import WEIGHT_SCALE
+from opatlas.ops.gemm.inputs import FP8_SPREAD, WEIGHT_SCALE
 
 NAME = "model.layers.0.mlp.down_proj"
-
-FP8_SPREAD = 100.0
-"""Standard deviation of normal values scaled so that the largest of some 10^5 meets fp8's 448."""
 
 SCALE_SPREAD = 0.5
 """Spread of block scales in powers of two: blocks of trained weights differ by about so much."""
